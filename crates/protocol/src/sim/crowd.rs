@@ -14,23 +14,23 @@
 //! independent test of the instrument.
 
 use super::Stuck;
+use super::events::Events;
 use super::truth::Truth;
 use super::values::Ps;
 use crate::random::Random;
-use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 /// A message in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Message {
     from: usize,
     to: usize,
     is_reply: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// A processor has issued a message.
     Issued(Message),
@@ -81,8 +81,7 @@ struct Node {
 pub struct Crowd {
     truth: Truth,
     random: Random,
-    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
-    event_count: u64,
+    events: Events<Event>,
     nodes: Vec<Node>,
     /// Length of a request, and of a reply, bytes.
     bytes: usize,
@@ -108,8 +107,7 @@ impl Crowd {
         Self {
             truth,
             random: Random::new(seed),
-            events: BinaryHeap::new(),
-            event_count: 0,
+            events: Events::new(),
             nodes: vec![node; procs],
             bytes,
             window: truth.window,
@@ -128,14 +126,9 @@ impl Crowd {
 
     /// Processes all events, and sets all processors to one time at which every stage is free.
     pub fn meet(&mut self) {
-        let mut last_ps =
-            self.nodes.iter().map(|node| node.now_ps.max(node.receive_free_ps)).max().unwrap_or(0);
-        while let Some(at_ps) = self.step() {
-            last_ps = last_ps.max(at_ps);
-        }
-        for node in &mut self.nodes {
-            last_ps = last_ps.max(node.receive_free_ps);
-        }
+        while self.step() {}
+        let free_ps = self.nodes.iter().map(|node| node.now_ps.max(node.receive_free_ps));
+        let last_ps = free_ps.fold(self.events.now(), Ps::max);
         for node in &mut self.nodes {
             (node.now_ps, node.doing) = (last_ps, Doing::Nothing);
         }
@@ -146,7 +139,7 @@ impl Crowd {
         loop {
             let free = requesters.iter().copied().filter(|&rank| self.nodes[rank].doing == Doing::Nothing);
             let earliest = free.min_by_key(|&rank| (self.nodes[rank].now_ps, rank));
-            let next_ps = self.events.peek().map(|Reverse((at_ps, ..))| *at_ps);
+            let next_ps = self.events.next_at();
             match (earliest, next_ps) {
                 (Some(rank), Some(at_ps)) if at_ps > self.nodes[rank].now_ps => return Ok(rank),
                 (Some(rank), None) => return Ok(rank),
@@ -203,8 +196,7 @@ impl Crowd {
         let from = &mut self.nodes[node];
         from.doing = Doing::Nothing;
         from.now_ps += o_s;
-        let at_ps = from.now_ps;
-        self.schedule(at_ps, Event::Issued(Message { from: node, to, is_reply: false }));
+        self.events.schedule(from.now_ps, Event::Issued(Message { from: node, to, is_reply: false }));
     }
 
     /// Draws a duration with noise.
@@ -212,48 +204,43 @@ impl Crowd {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
 
-    fn schedule(&mut self, at_ps: Ps, event: Event) {
-        self.event_count += 1;
-        self.events.push(Reverse((at_ps, self.event_count, event)));
-    }
-
-    /// Processes the next event and returns its time, or `None` if there is none.
-    fn step(&mut self) -> Option<Ps> {
-        let Reverse((at_ps, _, event)) = self.events.pop()?;
+    /// Processes the next event. Returns `false` if there is none.
+    fn step(&mut self) -> bool {
+        let Some(event) = self.events.take() else { return false };
         match event {
-            Event::Issued(request) => self.enqueue(request, at_ps),
+            Event::Issued(request) => self.enqueue(request),
             Event::SendStageFree(node) => {
                 self.nodes[node].stage_is_busy = false;
-                self.feed_send_stage(node, at_ps);
-                self.go_on(node, at_ps);
+                self.feed_send_stage(node);
+                self.go_on(node);
             }
             Event::Arrive(message, data_ps) => {
-                let g = self.draw(self.truth.g_ps);
+                let (now_ps, g) = (self.events.now(), self.draw(self.truth.g_ps));
                 let node = &mut self.nodes[message.to];
-                let ready_ps = at_ps.max(node.receive_free_ps + data_ps);
+                let ready_ps = now_ps.max(node.receive_free_ps + data_ps);
                 node.receive_free_ps = ready_ps + g;
-                if ready_ps > at_ps {
-                    self.schedule(ready_ps, Event::Ready(message));
+                if ready_ps > now_ps {
+                    self.events.schedule(ready_ps, Event::Ready(message));
                 } else {
-                    self.ready(message, at_ps);
+                    self.ready(message);
                 }
             }
-            Event::Ready(message) => self.ready(message, at_ps),
+            Event::Ready(message) => self.ready(message),
             Event::Replied(reply) => {
                 self.nodes[reply.from].is_answering = false;
-                self.enqueue(reply, at_ps);
-                self.answer(reply.from, at_ps);
+                self.enqueue(reply);
+                self.answer(reply.from);
             }
         }
-        Some(at_ps)
+        true
     }
 
-    fn enqueue(&mut self, message: Message, at_ps: Ps) {
+    fn enqueue(&mut self, message: Message) {
         self.nodes[message.from].queue.push_back(message);
-        self.feed_send_stage(message.from, at_ps);
+        self.feed_send_stage(message.from);
     }
 
-    fn feed_send_stage(&mut self, node: usize, at_ps: Ps) {
+    fn feed_send_stage(&mut self, node: usize) {
         if self.nodes[node].stage_is_busy {
             return;
         }
@@ -264,45 +251,44 @@ impl Crowd {
             0 => 0,
             mean => self.draw(mean),
         };
-        self.schedule(at_ps + g + data, Event::SendStageFree(node));
+        self.events.schedule_after(g + data, Event::SendStageFree(node));
         let last_ps = &mut self.nodes[node].wire_last_ps[message.to];
-        *last_ps = (at_ps + data + l).max(*last_ps);
-        let arrival_ps = *last_ps;
-        self.schedule(arrival_ps, Event::Arrive(message, data));
+        *last_ps = (self.events.now() + data + l).max(*last_ps);
+        self.events.schedule(*last_ps, Event::Arrive(message, data));
     }
 
     /// Lets a stalled processor continue if there is room.
-    fn go_on(&mut self, node: usize, at_ps: Ps) {
+    fn go_on(&mut self, node: usize) {
         if let Doing::Stalled(to) = self.nodes[node].doing
             && self.has_room(node)
         {
-            self.nodes[node].now_ps = self.nodes[node].now_ps.max(at_ps);
+            self.nodes[node].now_ps = self.nodes[node].now_ps.max(self.events.now());
             self.begin_to_issue(node, to);
         }
     }
 
-    fn ready(&mut self, message: Message, at_ps: Ps) {
+    fn ready(&mut self, message: Message) {
         let node = &mut self.nodes[message.to];
         if message.is_reply {
             node.replies.push_back(message.from);
             if node.doing == Doing::Waiting {
                 node.doing = Doing::Nothing;
-                node.now_ps = node.now_ps.max(at_ps);
+                node.now_ps = node.now_ps.max(self.events.now());
             }
         } else {
             node.requests.push_back(message.from);
-            self.answer(message.to, at_ps);
+            self.answer(message.to);
         }
     }
 
-    fn answer(&mut self, node: usize, at_ps: Ps) {
+    fn answer(&mut self, node: usize) {
         if self.nodes[node].is_answering {
             return;
         }
         let Some(to) = self.nodes[node].requests.pop_front() else { return };
         self.nodes[node].is_answering = true;
         let busy = self.draw(self.truth.o_r_of(self.bytes)) + self.draw(self.truth.o_s_of(self.bytes));
-        self.schedule(at_ps + busy, Event::Replied(Message { from: node, to, is_reply: true }));
+        self.events.schedule_after(busy, Event::Replied(Message { from: node, to, is_reply: true }));
     }
 }
 

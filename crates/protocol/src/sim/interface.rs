@@ -12,15 +12,15 @@
 //! answers every request as soon as it is free. The model has no formula for the time of a burst. This
 //! makes it an independent test of the instrument.
 
+use super::events::Events;
 use super::truth::Truth;
 use super::values::Ps;
 use crate::random::Random;
-use alloc::collections::VecDeque;
 
 const LOCAL: usize = 0;
 const REMOTE: usize = 1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The send stage of a side is free again, after g and the data of its message.
     SendStageFree(usize),
@@ -31,59 +31,6 @@ enum Event {
     Ready(usize),
     /// The remote processor has received a request and issued its reply.
     RemoteReplied,
-}
-
-impl Event {
-    /// Kinds of events, counted by side.
-    const KINDS: usize = 7;
-
-    fn kind(self) -> usize {
-        match self {
-            Self::SendStageFree(side) => side,
-            Self::Arrive(side, _) => 2 + side,
-            Self::Ready(side) => 4 + side,
-            Self::RemoteReplied => 6,
-        }
-    }
-}
-
-/// The order of an event: its time, then the number of events scheduled before it.
-type When = (Ps, u64);
-
-/// The scheduled events. Events of one kind are scheduled in the order of their times, because a stage
-/// serves one message after the other and the wire does not reorder. So a queue for each kind suffices
-/// and costs less than a heap.
-#[derive(Clone, Debug, Default)]
-struct Events {
-    queues: [VecDeque<(When, Event)>; Event::KINDS],
-    /// The order of the first event, and its kind.
-    first: Option<(When, usize)>,
-    count: u64,
-}
-
-impl Events {
-    fn schedule(&mut self, at_ps: Ps, event: Event) {
-        self.count += 1;
-        let (when, kind) = ((at_ps, self.count), event.kind());
-        debug_assert!(self.queues[kind].back().is_none_or(|(last, _)| last.0 <= at_ps));
-        self.queues[kind].push_back((when, event));
-        if self.first.is_none_or(|(first, _)| when < first) {
-            self.first = Some((when, kind));
-        }
-    }
-
-    /// Returns the time of the first event.
-    fn next_ps(&self) -> Option<Ps> {
-        self.first.map(|((at_ps, _), _)| at_ps)
-    }
-
-    fn pop(&mut self) -> Option<(Ps, Event)> {
-        let (_, kind) = self.first?;
-        let ((at_ps, _), event) = self.queues[kind].pop_front()?;
-        let firsts = self.queues.iter().enumerate();
-        self.first = firsts.filter_map(|(kind, queue)| Some((queue.front()?.0, kind))).min();
-        Some((at_ps, event))
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -107,8 +54,7 @@ pub struct Stuck;
 pub struct Interface {
     truth: Truth,
     random: Random,
-    now_ps: Ps,
-    events: Events,
+    events: Events<Event>,
     sides: [Side; 2],
     /// Length of the messages that each side sends, bytes.
     sizes: [usize; 2],
@@ -123,8 +69,7 @@ impl Interface {
         Self {
             truth,
             random: Random::new(seed),
-            now_ps: 0,
-            events: Events::default(),
+            events: Events::new(),
             sides: [Side::default(), Side::default()],
             sizes: [1, 1],
             remote_is_busy: false,
@@ -135,7 +80,7 @@ impl Interface {
 
     /// Returns the virtual time, ps.
     pub fn now_ps(&self) -> Ps {
-        self.now_ps
+        self.events.now()
     }
 
     /// Returns the number of requests without a reply.
@@ -154,9 +99,12 @@ impl Interface {
         self.sizes = [request_bytes, reply_bytes];
     }
 
-    /// Keeps the processor busy for `d_ps`.
+    /// Keeps the processor busy for `d_ps`. The events until then happen meanwhile.
     pub fn compute(&mut self, d_ps: Ps) {
-        self.advance_to(self.now_ps + d_ps);
+        let end_ps = self.now_ps() + d_ps;
+        while let Some(event) = self.events.take_until(end_ps) {
+            self.process(event);
+        }
     }
 
     /// Issues a request, after waiting while the queue before the send stage is full. Returns `false`,
@@ -172,7 +120,7 @@ impl Interface {
             }
         }
         let o_s = self.draw(self.truth.o_s_of(self.sizes[LOCAL]));
-        self.advance_to(self.now_ps + o_s);
+        self.compute(o_s);
         self.in_flight += 1;
         self.enqueue(LOCAL);
         true
@@ -180,14 +128,15 @@ impl Interface {
 
     /// Receives one reply, if one is ready. Returns whether there was one.
     pub fn poll(&mut self) -> bool {
-        self.advance_to(self.now_ps);
+        // A reply may be ready at this very time.
+        self.compute(0);
         if self.sides[LOCAL].ready == 0 {
-            self.advance_to(self.now_ps + self.truth.o_poll_ps);
+            self.compute(self.truth.o_poll_ps);
             return false;
         }
         self.sides[LOCAL].ready -= 1;
         let o_r = self.draw(self.truth.o_r_of(self.sizes[REMOTE]));
-        self.advance_to(self.now_ps + o_r);
+        self.compute(o_r);
         self.in_flight -= 1;
         true
     }
@@ -211,53 +160,42 @@ impl Interface {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
 
-    /// Advances the time to `at_ps` and processes all events until then.
-    fn advance_to(&mut self, at_ps: Ps) {
-        while self.events.next_ps().is_some_and(|next_ps| next_ps <= at_ps) {
-            self.step();
-        }
-        self.now_ps = self.now_ps.max(at_ps);
-    }
-
     /// Advances the time to the next event and processes it. Returns `false` if there is none.
     fn step(&mut self) -> bool {
-        let Some((at_ps, event)) = self.events.pop() else { return false };
-        self.now_ps = self.now_ps.max(at_ps);
+        self.events.take().map(|event| self.process(event)).is_some()
+    }
+
+    fn process(&mut self, event: Event) {
         match event {
             Event::SendStageFree(side) => {
                 self.sides[side].stage_is_busy = false;
-                self.feed_send_stage(side, at_ps);
+                self.feed_send_stage(side);
             }
             Event::Arrive(side, data_ps) => {
-                let g = self.draw(self.truth.g_ps);
-                let ready_ps = at_ps.max(self.sides[side].receive_free_ps + data_ps);
+                let (now_ps, g) = (self.now_ps(), self.draw(self.truth.g_ps));
+                let ready_ps = now_ps.max(self.sides[side].receive_free_ps + data_ps);
                 self.sides[side].receive_free_ps = ready_ps + g;
-                if ready_ps > at_ps {
+                if ready_ps > now_ps {
                     self.events.schedule(ready_ps, Event::Ready(side));
                 } else {
-                    self.ready(side, at_ps);
+                    self.ready(side);
                 }
             }
-            Event::Ready(side) => self.ready(side, at_ps),
+            Event::Ready(side) => self.ready(side),
             Event::RemoteReplied => {
                 self.remote_is_busy = false;
-                self.enqueue_at(REMOTE, at_ps);
-                self.feed_remote_processor(at_ps);
+                self.enqueue(REMOTE);
+                self.feed_remote_processor();
             }
         }
-        true
     }
 
     fn enqueue(&mut self, side: usize) {
-        self.enqueue_at(side, self.now_ps);
-    }
-
-    fn enqueue_at(&mut self, side: usize, at_ps: Ps) {
         self.sides[side].queued += 1;
-        self.feed_send_stage(side, at_ps);
+        self.feed_send_stage(side);
     }
 
-    fn feed_send_stage(&mut self, side: usize, at_ps: Ps) {
+    fn feed_send_stage(&mut self, side: usize) {
         if self.sides[side].stage_is_busy || self.sides[side].queued == 0 {
             return;
         }
@@ -269,20 +207,20 @@ impl Interface {
             0 => 0,
             mean => self.draw(mean),
         };
-        self.events.schedule(at_ps + g + data, Event::SendStageFree(side));
-        let arrival_ps = (at_ps + data + l).max(self.sides[side].wire_last_ps);
+        self.events.schedule_after(g + data, Event::SendStageFree(side));
+        let arrival_ps = (self.now_ps() + data + l).max(self.sides[side].wire_last_ps);
         self.sides[side].wire_last_ps = arrival_ps;
         self.events.schedule(arrival_ps, Event::Arrive(1 - side, data));
     }
 
-    fn ready(&mut self, side: usize, at_ps: Ps) {
+    fn ready(&mut self, side: usize) {
         self.sides[side].ready += 1;
         if side == REMOTE {
-            self.feed_remote_processor(at_ps);
+            self.feed_remote_processor();
         }
     }
 
-    fn feed_remote_processor(&mut self, at_ps: Ps) {
+    fn feed_remote_processor(&mut self) {
         if self.remote_is_busy || self.sides[REMOTE].ready == 0 {
             return;
         }
@@ -290,7 +228,7 @@ impl Interface {
         self.remote_is_busy = true;
         let (o_r, o_s) = (self.truth.o_r_of(self.sizes[LOCAL]), self.truth.o_s_of(self.sizes[REMOTE]));
         let busy = self.draw(o_r) + self.draw(o_s);
-        self.events.schedule(at_ps + busy, Event::RemoteReplied);
+        self.events.schedule_after(busy, Event::RemoteReplied);
     }
 }
 

@@ -17,19 +17,19 @@
 //! * `helper` is processor time for each byte that arrives, spent on a spare core.
 
 use super::Stuck;
+use super::events::Events;
 use super::truth::Truth;
 use super::values::Ps;
 use crate::random::Random;
-use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 const LOCAL: usize = 0;
 const REMOTE: usize = 1;
 
 /// A message, and the answers that it asks of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its length, bytes.
     pub bytes: usize,
@@ -39,7 +39,7 @@ pub struct Message {
     pub answer_bytes: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The send stage of a side is free again, after g and all data of its message.
     SendStageFree(usize),
@@ -85,9 +85,7 @@ enum Receive {
 pub struct Messages {
     truth: Truth,
     random: Random,
-    now_ps: Ps,
-    events: BinaryHeap<Reverse<(Ps, u64, Event)>>,
-    event_count: u64,
+    events: Events<Event>,
     sides: [Side; 2],
     /// The receives, by slot.
     receives: Vec<Receive>,
@@ -115,9 +113,7 @@ impl Messages {
         Self {
             truth,
             random: Random::new(seed),
-            now_ps: 0,
-            events: BinaryHeap::new(),
-            event_count: 0,
+            events: Events::new(),
             sides: [Side::default(), Side::default()],
             receives: vec![Receive::Free; depth],
             posted: VecDeque::new(),
@@ -134,7 +130,7 @@ impl Messages {
 
     /// Returns the virtual time, ps.
     pub fn now_ps(&self) -> Ps {
-        self.now_ps
+        self.events.now()
     }
 
     /// Returns the processor time that the helper has spent so far, ps.
@@ -144,10 +140,10 @@ impl Messages {
 
     /// Keeps the processor busy for `d_ps`, and longer by the time of interrupts.
     pub fn compute(&mut self, d_ps: Ps) {
-        let mut left_ps = d_ps + self.sides[LOCAL].interrupted_until_ps.saturating_sub(self.now_ps);
+        let mut left_ps = d_ps + self.sides[LOCAL].interrupted_until_ps.saturating_sub(self.now_ps());
         loop {
             self.stolen_ps = 0;
-            self.advance_to(self.now_ps + left_ps);
+            self.advance(left_ps);
             left_ps = self.stolen_ps;
             if left_ps == 0 {
                 return;
@@ -158,7 +154,7 @@ impl Messages {
     /// Posts a receive in a free slot.
     pub fn post_receive(&mut self, slot: usize) {
         debug_assert_eq!(self.receives[slot], Receive::Free);
-        self.advance_to(self.now_ps);
+        self.advance(0);
         self.receives[slot] = match self.unexpected.pop_front() {
             Some(bytes) => Receive::Ready(bytes),
             None => {
@@ -174,7 +170,7 @@ impl Messages {
         let o_s = self.draw(self.truth.o_s_of(message.bytes));
         self.compute(o_s);
         self.sends[slot] = true;
-        self.send(LOCAL, message, slot, self.now_ps);
+        self.send(LOCAL, message, slot);
     }
 
     /// Reports whether the receive of a slot is complete; if so, frees the slot.
@@ -231,14 +227,14 @@ impl Messages {
 
     /// Makes progress on all messages: starts those that wait for a call.
     fn progress(&mut self) {
-        self.advance_to(self.now_ps);
+        self.advance(0);
         while let Some((message, slot)) = self.held[LOCAL].pop_front() {
-            self.enqueue(LOCAL, message, slot, self.now_ps);
+            self.enqueue(LOCAL, message, slot);
         }
         while self.incoming < self.posted.len()
             && let Some((message, slot)) = self.held[REMOTE].pop_front()
         {
-            self.enqueue(REMOTE, message, slot, self.now_ps);
+            self.enqueue(REMOTE, message, slot);
         }
     }
 
@@ -247,23 +243,20 @@ impl Messages {
         self.truth.noise.around(mean_ps, &mut self.random)
     }
 
-    fn schedule(&mut self, at_ps: Ps, event: Event) {
-        self.event_count += 1;
-        self.events.push(Reverse((at_ps, self.event_count, event)));
-    }
-
-    /// Advances the time to `at_ps` and processes all events until then.
-    fn advance_to(&mut self, at_ps: Ps) {
-        while self.events.peek().is_some_and(|Reverse((t, ..))| *t <= at_ps) {
-            self.step();
+    /// Advances the time by `d_ps` and processes all events until then.
+    fn advance(&mut self, d_ps: Ps) {
+        let end_ps = self.now_ps() + d_ps;
+        while let Some(event) = self.events.take_until(end_ps) {
+            self.process(event);
         }
-        self.now_ps = self.now_ps.max(at_ps);
     }
 
     /// Advances the time to the next event and processes it. Returns `false` if there is none.
     fn step(&mut self) -> bool {
-        let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return false };
-        self.now_ps = self.now_ps.max(at_ps);
+        self.events.take().map(|event| self.process(event)).is_some()
+    }
+
+    fn process(&mut self, event: Event) {
         match event {
             Event::SendStageFree(side) => {
                 let sent = self.sides[side].sending.take();
@@ -272,15 +265,15 @@ impl Messages {
                 {
                     self.sends[slot] = false;
                 }
-                self.feed_send_stage(side, at_ps);
+                self.feed_send_stage(side);
             }
             Event::Arrive(side, message, data_ps) => {
                 let g = self.draw(self.truth.g_ps);
-                let passed_ps = at_ps.max(self.sides[side].receive_free_ps + data_ps);
+                let passed_ps = self.now_ps().max(self.sides[side].receive_free_ps + data_ps);
                 self.sides[side].receive_free_ps = passed_ps + g;
-                self.schedule(passed_ps, Event::Passed(side, message));
+                self.events.schedule(passed_ps, Event::Passed(side, message));
             }
-            Event::Passed(side, message) => self.interrupt(side, message, at_ps),
+            Event::Passed(side, message) => self.interrupt(side, message),
             Event::Ready(LOCAL, message) => {
                 self.incoming -= 1;
                 match self.posted.pop_front() {
@@ -290,29 +283,28 @@ impl Messages {
             }
             Event::Ready(_, message) => {
                 self.inbox.push_back(message);
-                self.feed_remote_processor(at_ps);
+                self.feed_remote_processor();
             }
-            Event::Took(message) => self.answer(message, at_ps),
+            Event::Took(message) => self.answer(message),
             Event::Answered(message) => {
                 let answer = Message { bytes: message.answer_bytes, answers: 0, answer_bytes: 0 };
-                self.send(REMOTE, answer, 0, at_ps);
-                self.answer(message, at_ps);
+                self.send(REMOTE, answer, 0);
+                self.answer(message);
             }
         }
-        true
     }
 
     /// Spends the processor time for the arrival of a message, on the side's processor and on the
     /// helper.
-    fn interrupt(&mut self, side: usize, message: Message, at_ps: Ps) {
+    fn interrupt(&mut self, side: usize, message: Message) {
         let taken_ps = self.draw(self.truth.steal_of(message.bytes));
-        let until_ps = at_ps.max(self.sides[side].interrupted_until_ps) + taken_ps;
+        let until_ps = self.now_ps().max(self.sides[side].interrupted_until_ps) + taken_ps;
         self.sides[side].interrupted_until_ps = until_ps;
         if side == LOCAL {
             self.stolen_ps += taken_ps;
             self.helper_ps += self.draw(self.truth.helper_of(message.bytes));
         }
-        self.schedule(until_ps, Event::Ready(side, message));
+        self.events.schedule(until_ps, Event::Ready(side, message));
     }
 
     /// Reports whether a message only starts to move inside a call of the local processor.
@@ -320,22 +312,22 @@ impl Messages {
         !self.truth.offload && message.bytes > self.truth.eager_bytes
     }
 
-    fn send(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
+    fn send(&mut self, side: usize, message: Message, slot: usize) {
         // Messages do not overtake each other.
         if self.needs_call(&message) || !self.held[side].is_empty() {
             self.held[side].push_back((message, slot));
         } else {
-            self.enqueue(side, message, slot, at_ps);
+            self.enqueue(side, message, slot);
         }
     }
 
-    fn enqueue(&mut self, side: usize, message: Message, slot: usize, at_ps: Ps) {
+    fn enqueue(&mut self, side: usize, message: Message, slot: usize) {
         self.incoming += usize::from(side == REMOTE);
         self.sides[side].queue.push_back((message, slot));
-        self.feed_send_stage(side, at_ps);
+        self.feed_send_stage(side);
     }
 
-    fn feed_send_stage(&mut self, side: usize, at_ps: Ps) {
+    fn feed_send_stage(&mut self, side: usize) {
         if self.sides[side].sending.is_some() {
             return;
         }
@@ -343,31 +335,31 @@ impl Messages {
         self.sides[side].sending = Some(slot);
         let (g, l) = (self.draw(self.truth.g_ps), self.draw(self.truth.l_of(message.bytes)));
         let data = self.draw(self.truth.data_of(message.bytes));
-        self.schedule(at_ps + g + data, Event::SendStageFree(side));
-        let arrival_ps = (at_ps + data + l).max(self.sides[side].wire_last_ps);
+        self.events.schedule_after(g + data, Event::SendStageFree(side));
+        let arrival_ps = (self.now_ps() + data + l).max(self.sides[side].wire_last_ps);
         self.sides[side].wire_last_ps = arrival_ps;
-        self.schedule(arrival_ps, Event::Arrive(1 - side, message, data));
+        self.events.schedule(arrival_ps, Event::Arrive(1 - side, message, data));
     }
 
-    fn feed_remote_processor(&mut self, at_ps: Ps) {
+    fn feed_remote_processor(&mut self) {
         if self.remote_is_busy {
             return;
         }
         let Some(message) = self.inbox.pop_front() else { return };
         self.remote_is_busy = true;
         let o_r = self.draw(self.truth.o_r_of(message.bytes));
-        self.schedule(at_ps + o_r, Event::Took(message));
+        self.events.schedule_after(o_r, Event::Took(message));
     }
 
     /// Lets the remote processor issue the next answer to `message`, or receive the next message.
-    fn answer(&mut self, message: Message, at_ps: Ps) {
+    fn answer(&mut self, message: Message) {
         let Some(left) = message.answers.checked_sub(1) else {
             self.remote_is_busy = false;
-            self.feed_remote_processor(at_ps);
+            self.feed_remote_processor();
             return;
         };
         let o_s = self.draw(self.truth.o_s_of(message.answer_bytes));
-        self.schedule(at_ps + o_s, Event::Answered(Message { answers: left, ..message }));
+        self.events.schedule_after(o_s, Event::Answered(Message { answers: left, ..message }));
     }
 }
 

@@ -9,8 +9,11 @@
 //! * [`network`]: a network that loses, duplicates, delays, reorders and damages datagrams.
 //! * [`soak`]: the properties that must hold on that network, as a test for one seed at a time.
 //! * [`switch`]: a switch with finite queues between many hosts.
+//!
+//! All of them but `memory` take their events from one queue (`events`), so ties are broken alike everywhere.
 
 mod crowd;
+mod events;
 mod interface;
 pub mod memory;
 mod messages;

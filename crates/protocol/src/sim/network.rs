@@ -1,10 +1,9 @@
 //! A seeded network in virtual time that loses, duplicates, delays, reorders and damages datagrams.
 
+use super::events::Events;
 use crate::faults::{FaultInjector, Faults};
 use crate::random::Random;
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::{Ordering, Reverse};
 
 /// A time in which nothing is delivered in one or both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,26 +14,6 @@ pub struct Blackout {
     pub until_ns: u64,
     /// The sender of the affected direction; `None`: both directions.
     pub sender: Option<usize>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Arrival {
-    at_ns: u64,
-    nth: u64,
-    to: usize,
-    bytes: Vec<u8>,
-}
-
-impl Ord for Arrival {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at_ns, self.nth).cmp(&(other.at_ns, other.nth))
-    }
-}
-
-impl PartialOrd for Arrival {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 /// The network between side 0 and side 1.
@@ -48,8 +27,8 @@ pub struct Network {
     healed_at_ns: u64,
     delay_ns: u64,
     jitter_ns: u64,
-    arrivals: BinaryHeap<Reverse<Arrival>>,
-    count: u64,
+    /// The datagrams on their way, each with the side that it reaches.
+    arrivals: Events<(usize, Vec<u8>)>,
 }
 
 impl Network {
@@ -58,29 +37,17 @@ impl Network {
         let mut random = Random::new(seed);
         let (delay_ns, jitter_ns) = (1_000 + random.below(20_000), random.below(5_000));
         let injectors = faults.map(|faults| FaultInjector::new(faults, 20 * delay_ns, random.bits()));
-        Self {
-            random,
-            injectors,
-            blackouts,
-            healed_at_ns,
-            delay_ns,
-            jitter_ns,
-            arrivals: BinaryHeap::new(),
-            count: 0,
-        }
+        Self { random, injectors, blackouts, healed_at_ns, delay_ns, jitter_ns, arrivals: Events::new() }
     }
 
     /// Returns the time at which the next datagram arrives, ns.
     pub fn next_arrival_ns(&self) -> Option<u64> {
-        self.arrivals.peek().map(|Reverse(arrival)| arrival.at_ns)
+        self.arrivals.next_at()
     }
 
     /// Takes a datagram that has arrived by `now_ns`, with the side that it reaches.
     pub fn arrive(&mut self, now_ns: u64) -> Option<(usize, Vec<u8>)> {
-        if self.next_arrival_ns()? > now_ns {
-            return None;
-        }
-        self.arrivals.pop().map(|Reverse(arrival)| (arrival.to, arrival.bytes))
+        self.arrivals.take_until(now_ns)
     }
 
     /// Sends a datagram of `sender` through the network.
@@ -91,11 +58,10 @@ impl Network {
         if is_dark {
             return;
         }
-        let Self { random, injectors, delay_ns, jitter_ns, arrivals, count, .. } = self;
+        let Self { random, injectors, delay_ns, jitter_ns, arrivals, .. } = self;
         let mut pass = |bytes: &[u8], held_ns: u64| {
-            *count += 1;
             let at_ns = now_ns + *delay_ns + random.below(*jitter_ns + 1) + held_ns;
-            arrivals.push(Reverse(Arrival { at_ns, nth: *count, to: 1 - sender, bytes: bytes.to_vec() }));
+            arrivals.schedule(at_ns, (1 - sender, bytes.to_vec()));
         };
         if now_ns < self.healed_at_ns {
             injectors[sender].inject(bytes, now_ns, pass);

@@ -5,13 +5,12 @@
 //! most `queue` datagrams wait for the receiver's link; the switch drops the others. Every flow issues
 //! requests or stores as fast as its connection accepts them, and each one is answered.
 
+use super::events::Events;
 use crate::frame::datagram::{self, Datagram, Kind};
 use crate::frame::transfer::Range;
 use crate::reliability::{Config, Connection, Delivery, Event as Outcome, Memories};
-use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 /// The parameters of a switch and its links.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,6 @@ pub struct Flow {
 }
 
 /// An event: the progress of a datagram, or the time to call an end.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A datagram reaches the switch's queue for its receiver's link.
     Queue { to: usize, end: usize, bytes: Vec<u8> },
@@ -112,9 +110,7 @@ struct End {
 struct World {
     switch: Switch,
     traffic: Traffic,
-    now_ns: u64,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    count: u64,
+    events: Events<Event>,
     ends: Vec<End>,
     uplink_free_ns: Vec<u64>,
     downlink_free_ns: Vec<u64>,
@@ -186,9 +182,7 @@ impl World {
         let mut world = Self {
             switch,
             traffic,
-            now_ns: 0,
-            events: BinaryHeap::new(),
-            count: 0,
+            events: Events::new(),
             ends,
             uplink_free_ns: vec![0; switch.hosts],
             downlink_free_ns: vec![0; switch.hosts],
@@ -205,22 +199,17 @@ impl World {
         self.ends.iter().skip(1).step_by(2).map(|end| end.placed.0).collect()
     }
 
-    fn schedule(&mut self, at_ns: u64, event: Event) {
-        self.count += 1;
-        self.events.push(Reverse((at_ns, self.count, event)));
-    }
-
     fn wake_at(&mut self, end: usize, at_ns: u64) {
         if at_ns < self.ends[end].wake_ns {
             self.ends[end].wake_ns = at_ns;
-            self.schedule(at_ns, Event::Wake { end });
+            self.events.schedule(at_ns, Event::Wake { end });
         }
     }
 
     fn run_until(&mut self, end_ns: u64) {
-        while self.events.peek().is_some_and(|Reverse((at_ns, ..))| *at_ns < end_ns) {
-            let Some(Reverse((at_ns, _, event))) = self.events.pop() else { return };
-            self.now_ns = at_ns;
+        while self.events.next_at().is_some_and(|at_ns| at_ns < end_ns)
+            && let Some(event) = self.events.take()
+        {
             match event {
                 Event::Queue { to, end, bytes } => self.queue(to, end, bytes),
                 Event::Left { host } => self.queued[host] -= 1,
@@ -236,14 +225,14 @@ impl World {
             return;
         }
         self.queued[to] += 1;
-        let left_ns = self.now_ns.max(self.downlink_free_ns[to]) + self.switch.service_ns;
+        let left_ns = self.events.now().max(self.downlink_free_ns[to]) + self.switch.service_ns;
         self.downlink_free_ns[to] = left_ns;
-        self.schedule(left_ns, Event::Left { host: to });
-        self.schedule(left_ns, Event::Arrive { end, bytes });
+        self.events.schedule(left_ns, Event::Left { host: to });
+        self.events.schedule(left_ns, Event::Arrive { end, bytes });
     }
 
     fn arrive(&mut self, end: usize, bytes: &[u8]) {
-        let now_ns = self.now_ns;
+        let now_ns = self.events.now();
         let Ok(datagram) = datagram::parse(bytes) else { return };
         let this = &mut self.ends[end];
         if this.connection.receive(&datagram, now_ns) == Delivery::Now {
@@ -259,7 +248,7 @@ impl World {
     }
 
     fn wake(&mut self, end: usize) {
-        let now_ns = self.now_ns;
+        let now_ns = self.events.now();
         let this = &mut self.ends[end];
         if this.wake_ns <= now_ns {
             this.wake_ns = u64::MAX;
@@ -276,7 +265,7 @@ impl World {
                 let sent_ns = now_ns.max(self.uplink_free_ns[host]) + self.switch.service_ns;
                 self.uplink_free_ns[host] = sent_ns;
                 let event = Event::Queue { to, end: end ^ 1, bytes: bytes.to_vec() };
-                self.schedule(sent_ns + self.switch.through_ns, event);
+                self.events.schedule(sent_ns + self.switch.through_ns, event);
             }
             let this = &mut self.ends[end];
             if !this.connection.feed(&mut this.placed, now_ns) {
