@@ -1,6 +1,6 @@
 //! The buffers of messages, for reuse.
 
-use super::congestion::MOST;
+use super::congestion::MAX_WINDOW;
 use alloc::vec::Vec;
 
 /// The free buffers: at most as many as messages can be in flight.
@@ -19,7 +19,7 @@ impl Buffers {
 
     /// Takes back a buffer with any content.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
-        if self.free.len() < MOST as usize {
+        if self.free.len() < MAX_WINDOW as usize {
             self.free.push(buffer);
         }
     }

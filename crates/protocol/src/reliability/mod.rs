@@ -21,8 +21,8 @@
 //! The protocol follows von Eicken et al. 1994 ("SSAM implementation: flow control"). It has a sliding
 //! window, keeps copies until they are acknowledged, and lets replies carry acknowledgements. Explicit
 //! acknowledgements are sent only where nothing flows back. Beyond the paper it has selective
-//! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control, and a peer
-//! timeout.
+//! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control
+//! ([`Controller`]), and a peer timeout.
 //!
 //! Inside, `sending` keeps unacknowledged messages and selects the next datagram. `receiving` puts arriving
 //! messages in order. `transfers` knows where the bytes of bulk transfers come from and belong. `holding` has
@@ -38,6 +38,7 @@ mod round_trip;
 mod sending;
 mod transfers;
 
+pub use congestion::{Controller, Relentless};
 pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};
 pub use holding::Released;
 pub use recovery::Recovery;

@@ -2,7 +2,7 @@
 //! messages are in flight, detects losses, and runs the retransmission timer.
 
 use super::buffers::Buffers;
-use super::congestion::{Congestion, MOST};
+use super::congestion::{Controller, MAX_WINDOW};
 use super::recovery::Recovery;
 use super::round_trip::RoundTrip;
 use crate::frame::datagram::{self, Arrived, Kind};
@@ -72,7 +72,7 @@ fn is_piece(kind: Kind) -> bool {
 
 /// The messages that are not acknowledged, in order.
 #[derive(Debug)]
-pub struct Sending {
+pub struct Sending<C> {
     messages: VecDeque<Outgoing>,
     /// The sequence number of the first of them.
     first: u32,
@@ -89,7 +89,7 @@ pub struct Sending {
 
     recovery: Recovery,
     round_trip: RoundTrip,
-    congestion: Congestion,
+    congestion: C,
     /// The acknowledgement delay of the peer.
     acknowledgement_delay_ns: u64,
     timeouts: u32,
@@ -105,10 +105,16 @@ pub struct Sending {
     pub retransmitted: u64,
 }
 
-impl Sending {
+impl<C: Controller> Sending<C> {
     /// Creates the sending side without messages. Acknowledgements of the peer are delayed by up to
     /// `acknowledgement_delay_ns`.
-    pub fn new(recovery: Recovery, first_sequence: u32, acknowledgement_delay_ns: u64, now_ns: u64) -> Self {
+    pub fn new(
+        recovery: Recovery,
+        congestion: C,
+        first_sequence: u32,
+        acknowledgement_delay_ns: u64,
+        now_ns: u64,
+    ) -> Self {
         Self {
             messages: VecDeque::new(),
             first: first_sequence,
@@ -120,7 +126,7 @@ impl Sending {
             arrived_order: 0,
             recovery,
             round_trip: RoundTrip::default(),
-            congestion: Congestion::new(recovery.initial_window),
+            congestion,
             acknowledgement_delay_ns,
             timeouts: 0,
             probe_is_due: false,
@@ -147,7 +153,7 @@ impl Sending {
         let all = self.messages.len();
         self.again == 0
             && self.transmitted == all
-            && all < MOST as usize
+            && all < MAX_WINDOW as usize
             && self.under_way < self.congestion.window()
     }
 
@@ -242,10 +248,10 @@ impl Sending {
             SendState::InFlight => self.under_way -= 1,
             SendState::Queued => {
                 self.again -= 1;
-                self.congestion.was_late();
+                self.congestion.on_spurious_loss();
             }
         }
-        self.congestion.arrived();
+        self.congestion.on_ack();
         flight.transmission(latest)
     }
 
@@ -266,7 +272,7 @@ impl Sending {
             }
         }
         if lost > 0 {
-            self.congestion.lost(lost);
+            self.congestion.on_loss(lost);
         }
     }
 
@@ -312,7 +318,7 @@ impl Sending {
             // Only the first timeout in a row shrinks the window: nothing was acknowledged between it and the
             // next.
             if self.timeouts == self.recovery.tail_loss_probes {
-                self.congestion.timed_out();
+                self.congestion.on_timeout();
             }
         }
         self.timeouts = self.timeouts.saturating_add(1);
@@ -335,7 +341,7 @@ impl Sending {
             return self.messages.iter().position(|message| message.flight.state == SendState::Queued);
         }
         let fresh = self.transmitted;
-        (fresh < self.messages.len() && fresh < MOST as usize).then_some(fresh)
+        (fresh < self.messages.len() && fresh < MAX_WINDOW as usize).then_some(fresh)
     }
 
     fn next_probe(&self) -> Option<usize> {
@@ -392,7 +398,10 @@ impl Sending {
 mod tests {
     use super::*;
     use crate::frame::datagram::Header;
+    use crate::reliability::congestion::Relentless;
     use proptest::prelude::*;
+
+    type Sending = super::Sending<Relentless>;
 
     const DELAY_NS: u64 = 1_000;
     const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0, is_stale: false };
@@ -415,7 +424,9 @@ mod tests {
 
     /// Queues `count` messages, none of which is transmitted.
     fn queued(count: u32) -> Sending {
-        let mut sending = Sending::new(Recovery::default(), 0, DELAY_NS, 0);
+        let recovery = Recovery::default();
+        let congestion = Relentless::new(recovery.initial_window);
+        let mut sending = Sending::new(recovery, congestion, 0, DELAY_NS, 0);
         (0..count).for_each(|_| queue(&mut sending, Kind::Request));
         sending
     }

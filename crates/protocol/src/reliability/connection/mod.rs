@@ -8,6 +8,7 @@ use crate::am::{Credits, Ledger};
 use crate::dial::timing::Departed;
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use crate::reliability::buffers::Buffers;
+use crate::reliability::congestion::{Controller, Relentless};
 use crate::reliability::holding::{Held, Holding, Released, What};
 use crate::reliability::receiving::Receiving;
 use crate::reliability::recovery::Recovery;
@@ -89,13 +90,13 @@ pub struct Counters {
     pub absurd: u64,
 }
 
-/// One side of a connection.
+/// One side of a connection, with the congestion controller `C`.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection<C = Relentless> {
     /// This side's number of the connection, which the peer puts into its datagrams, and the peer's number.
     local: u64,
     remote: u64,
-    sending: Sending,
+    sending: Sending<C>,
     receiving: Receiving,
     transfers: Transfers,
     buffers: Buffers,
@@ -133,11 +134,19 @@ pub struct Connection {
 impl Connection {
     /// Creates a connection with `local` as this side's number and `remote` as the peer's.
     pub fn new(config: Config, local: u64, remote: u64, now_ns: u64) -> Self {
+        let congestion = Relentless::new(config.recovery.initial_window);
+        Self::with_controller(congestion, config, local, remote, now_ns)
+    }
+}
+
+impl<C: Controller> Connection<C> {
+    /// Creates a connection as [`Connection::new`] does, with another congestion controller.
+    pub fn with_controller(congestion: C, config: Config, local: u64, remote: u64, now_ns: u64) -> Self {
         let Config { window, peer_timeout_ns, acknowledgement_delay_ns, first_sequence, recovery } = config;
         Self {
             local,
             remote,
-            sending: Sending::new(recovery, first_sequence, acknowledgement_delay_ns, now_ns),
+            sending: Sending::new(recovery, congestion, first_sequence, acknowledgement_delay_ns, now_ns),
             receiving: Receiving::new(first_sequence, acknowledgement_delay_ns, recovery.acknowledge_every),
             transfers: Transfers::default(),
             buffers: Buffers::default(),

@@ -2,6 +2,7 @@ use super::*;
 use crate::frame::datagram::Arrived;
 use crate::frame::transfer::Range;
 use crate::reliability::transfers::Event;
+use core::cell::Cell;
 
 const DELAY_NS: u64 = 25_000;
 const ROUND_TRIP_NS: u64 = 10_000;
@@ -12,14 +13,14 @@ fn pair(window: u32) -> [Connection; 2] {
 }
 
 /// Returns all datagrams that a connection sends now.
-fn transmit(from: &mut Connection, now_ns: u64) -> Vec<Vec<u8>> {
+fn transmit(from: &mut Connection<impl Controller>, now_ns: u64) -> Vec<Vec<u8>> {
     core::iter::from_fn(|| from.transmit(now_ns).map(<[u8]>::to_vec)).collect()
 }
 
 /// Delivers datagrams. Every request is answered if `answer` is true. Returns the number of messages handled.
-fn deliver(to: &mut Connection, datagrams: &[Vec<u8>], answer: bool, now_ns: u64) -> usize {
+fn deliver<C: Controller>(to: &mut Connection<C>, datagrams: &[Vec<u8>], answer: bool, now_ns: u64) -> usize {
     let mut handled = 0;
-    let mut handle = |to: &mut Connection, datagram: &Datagram<'_>| {
+    let mut handle = |to: &mut Connection<C>, datagram: &Datagram<'_>| {
         handled += 1;
         if answer && datagram.header.kind == Kind::Request {
             to.reply(0, &datagram.words, datagram.payload, now_ns);
@@ -102,6 +103,57 @@ fn what_is_sent_again_is_the_same_message() {
     assert_eq!(b.counters().duplicates, 1);
     deliver(&mut a, &transmit(&mut b, now_ns), true, now_ns);
     assert_eq!(a.in_flight(), 0);
+}
+
+/// A controller whose window never changes. It counts what the connection tells it: acknowledgements, losses,
+/// spurious losses and timeouts.
+struct FixedWindow<'a>(u32, &'a [Cell<u32>; 4]);
+
+impl FixedWindow<'_> {
+    fn count(&self, kind: usize, more: u32) {
+        self.1[kind].set(self.1[kind].get() + more);
+    }
+}
+
+impl Controller for FixedWindow<'_> {
+    fn window(&self) -> u32 {
+        self.0
+    }
+    fn on_ack(&mut self) {
+        self.count(0, 1);
+    }
+    fn on_loss(&mut self, count: u32) {
+        self.count(1, count);
+    }
+    fn on_spurious_loss(&mut self) {
+        self.count(2, 1);
+    }
+    fn on_timeout(&mut self) {
+        self.count(3, 1);
+    }
+}
+
+#[test]
+fn another_controller_decides_how_many_messages_are_in_flight() {
+    let told = Default::default();
+    let mut a = Connection::with_controller(FixedWindow(5, &told), Config::default(), 1, 2, 0);
+    let [_, mut b] = pair(64);
+    (0..10).for_each(|_| a.request(0, &[], &[], 0).unwrap());
+    let sent = transmit(&mut a, 0);
+    assert_eq!(sent.len(), 5);
+    // The first message is late: those behind it arrive before.
+    for some in [&sent[1..], &sent[..1]] {
+        deliver(&mut b, some, true, 0);
+        deliver(&mut a, &transmit(&mut b, 0), true, 0);
+    }
+    assert_eq!(told.each_ref().map(Cell::get), [5, 1, 1, 0]);
+    // The others get no answer. All timeouts are in a row.
+    assert_eq!(transmit(&mut a, 0).len(), 5);
+    while let Some(at_ns) = a.deadline() {
+        a.on_time(at_ns);
+        assert!(transmit(&mut a, at_ns).len() <= 5);
+    }
+    assert_eq!(told.each_ref().map(Cell::get), [5, 1, 1, 1]);
 }
 
 #[test]

@@ -5,11 +5,12 @@ use crate::dial::timing::Departed;
 use crate::frame::datagram::{self, Datagram, Header, Kind, LONGEST};
 use crate::frame::memory_key;
 use crate::frame::transfer::Range;
+use crate::reliability::congestion::Controller;
 use crate::reliability::transfers::{
     Arrival, Asked, Event, Memories, Step, Store, Stored, Stray, Turn, Waiting,
 };
 
-impl Connection {
+impl<C: Controller> Connection<C> {
     /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Returns the number under
     /// which [`Connection::feed`] asks for the bytes.
     ///
