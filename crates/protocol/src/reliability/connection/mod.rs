@@ -2,6 +2,7 @@
 //! with the rules of requests and replies. These are the credits for requests sent, the ledger of requests
 //! handled, and the peer timeout.
 
+mod dialled;
 mod transferring;
 
 use crate::am::{Credits, Ledger};
@@ -9,11 +10,11 @@ use crate::dial::timing::Departed;
 use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
 use crate::reliability::buffers::Buffers;
 use crate::reliability::congestion::{Controller, Relentless};
-use crate::reliability::holding::{Held, Holding, Released, What};
+use crate::reliability::holding::Holding;
 use crate::reliability::receiving::Receiving;
 use crate::reliability::recovery::Recovery;
 use crate::reliability::sending::{AckOutcome, Sending};
-use crate::reliability::transfers::{Memories, Stray, Transfers, Waiting};
+use crate::reliability::transfers::{Transfers, Waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -229,29 +230,6 @@ impl<C: Controller> Connection<C> {
         self.sending.places_taken() + self.held() < self.places
     }
 
-    /// Returns the number of messages that have arrived and are not due.
-    #[inline]
-    fn held(&self) -> usize {
-        self.holding.as_ref().map_or(0, |holding| holding.len())
-    }
-
-    /// Makes the caller hold messages from now on until they are due.
-    pub fn hold_messages(&mut self) {
-        self.holding.get_or_insert_default();
-    }
-
-    /// Sets the stamp of the next message.
-    pub fn depart(&mut self, departed: Departed) {
-        self.departs = Some(departed);
-    }
-
-    /// Notes that no answer to the messages sent can come before `at_ns`. Until then no probe asks for one,
-    /// and the peer timeout does not run.
-    pub fn expect_answer(&mut self, at_ns: u64) {
-        self.sending.expect_answer(at_ns);
-        self.patient_until_ns = self.patient_until_ns.max(at_ns);
-    }
-
     /// Sends a request.
     ///
     /// # Errors
@@ -392,86 +370,6 @@ impl<C: Controller> Connection<C> {
         }
         self.close_when_all_is_here();
         Delivery::Nothing
-    }
-
-    /// Applies a completion count, after the messages that are held.
-    fn complete_in_turn(&mut self, completed: u16, now_ns: u64) {
-        match self.holding.as_mut().and_then(|holding| holding.last()) {
-            None => drop(self.complete(completed, now_ns)),
-            Some(last) => last.then_completed = Some(completed),
-        }
-    }
-
-    /// Holds a message from [`Connection::receive`] or [`Connection::buffered`] until it is due. `due`
-    /// returns the time, from the departure and the bytes that the message or its transfer brings. The times
-    /// must rise in the order of the messages. Bytes of transfers are placed at once.
-    pub fn hold(
-        &mut self,
-        datagram: &Datagram<'_>,
-        memories: &mut impl Memories,
-        due: impl FnOnce(Option<Departed>, usize) -> u64,
-    ) {
-        let Datagram { header, words, word_count, payload, bytes } = *datagram;
-        // There cannot be more than a window of requests and a window of replies.
-        if self.held() >= self.places {
-            return self.lost = Some(Loss::Misbehaved);
-        }
-        let (what, len) = match header.kind {
-            Kind::Request | Kind::Reply => {
-                let mut copy = self.buffers.take();
-                copy.extend_from_slice(bytes);
-                (What::Message(copy), size_of_val(&words[..word_count.into()]) + payload.len())
-            }
-            _ => match self.place(datagram, memories) {
-                Ok(Some(step)) => (What::Step(step), step.len()),
-                Ok(None) => {
-                    // A long transfer must not look like silence.
-                    self.heard_ns = self.received_ns;
-                    self.complete_in_turn(header.completed, self.received_ns);
-                    return self.close_when_all_is_here();
-                }
-                Err(Stray) => return self.lost = Some(Loss::Misbehaved),
-            },
-        };
-        let due = due(header.departed, len);
-        if let Some(holding) = &mut self.holding {
-            holding.put(header, what, due);
-        }
-        self.close_when_all_is_here();
-    }
-
-    /// Returns the time at which the first held message is due.
-    pub fn next_due(&self) -> Option<u64> {
-        self.holding.as_ref().filter(|_| self.lost.is_none())?.next_due()
-    }
-
-    /// Delivers the first held message. `depart` returns the departure of an answer that needs no handler,
-    /// from the number of its bytes.
-    pub fn release(&mut self, now_ns: u64, depart: impl FnOnce(usize) -> Departed) -> Option<Released> {
-        let held = self.holding.as_mut().filter(|_| self.lost.is_none())?.take()?;
-        let Held { header, what, then_completed, .. } = held;
-        self.heard_ns = now_ns;
-        if !self.deliver(&header, now_ns) {
-            return None;
-        }
-        let released = match what {
-            What::Message(bytes) => Released::Message(bytes),
-            What::Step(step) => match self.finish(step, Some(depart)) {
-                Ok(event) => Released::Event(event),
-                Err(Stray) => {
-                    self.lost = Some(Loss::Misbehaved);
-                    return None;
-                }
-            },
-        };
-        if let Some(completed) = then_completed {
-            self.complete(completed, now_ns);
-        }
-        self.receiving.owe(now_ns);
-        if let Some(loss) = self.ending.filter(|_| self.held() == 0) {
-            self.lost = Some(loss);
-        }
-        Some(released)
     }
 
     /// Reports whether a message that was sent may not have arrived.

@@ -1,7 +1,8 @@
 use super::*;
 use crate::frame::datagram::Arrived;
 use crate::frame::transfer::Range;
-use crate::reliability::transfers::Event;
+use crate::reliability::holding::Released;
+use crate::reliability::transfers::{Event, Memories};
 use core::cell::Cell;
 
 const DELAY_NS: u64 = 25_000;
