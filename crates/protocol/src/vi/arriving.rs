@@ -11,11 +11,12 @@
 //! memory, `arrived` follows directly on `arrive`.
 
 use super::codes::{AsyncError, Resource, Status};
-use super::descriptor::{Completion, Remote, Segment, cut};
+use super::descriptor::Completion;
 use super::fragments::Piece;
 use super::handles::ViHandle;
 use super::memory::Access;
 use super::nic::{Event, Failure, Nic, Parting, Vi};
+use super::work::{Remote, Segment, cut};
 use crate::frame::vi_fragment::Fragment;
 use crate::frame::vi_message::{Head, Kind, Refusal};
 use alloc::vec::Vec;

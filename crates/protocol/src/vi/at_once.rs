@@ -7,13 +7,14 @@
 
 use super::codes::{Level, Status};
 use super::completion::{CompletionQueue, CqHandle, Done};
-use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Segment, Short, Side, only_segment};
+use super::descriptor::{ALIGNMENT, Completion, DescriptorAt};
 use super::handles::ViHandle;
 use super::memory::{Access, Memory};
 use super::nic::{Nic, Vi};
 use super::posting::head_of;
 use super::queue::{Completed, Entry};
 use super::table::Table;
+use super::work::{Segment, Short, Side, only_segment};
 use crate::frame::vi_message::{Head, Kind};
 
 /// A message taken by the fast path.

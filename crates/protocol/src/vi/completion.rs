@@ -2,9 +2,9 @@
 //! 1999, section 2). An entry names the VI and the side; the program takes the descriptor from that
 //! work queue.
 
-use super::descriptor::Side;
 use super::handles::ViHandle;
 use super::table::{Full, handle};
+use super::work::Side;
 use alloc::collections::VecDeque;
 
 handle! {

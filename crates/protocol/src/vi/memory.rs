@@ -6,8 +6,9 @@
 //! handle names a region until the region is deregistered. After that it is refused, even if other
 //! memory is registered in its place.
 
-use super::descriptor::{DescriptorAt, Remote, Segment};
+use super::descriptor::DescriptorAt;
 use super::table::{Table, handle};
+use super::work::{Remote, Segment};
 
 handle! {
     /// A protection tag. A VI may only use memory with its own tag.

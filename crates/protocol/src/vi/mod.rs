@@ -50,7 +50,7 @@
 //! ([`Nic::send_at_once`], [`Nic::take_at_once`]).
 //!
 //! The modules:
-//! - [`descriptor`] parses the descriptors that programs post.
+//! - [`descriptor`] parses the descriptors that programs post; `work` is what they ask for.
 //! - `memory` holds protection tags and registered memory.
 //! - `state` and `connecting` connect and disconnect VIs; `settled` remembers old connection requests.
 //! - `queue` and `completion` keep the order of completions.
@@ -77,6 +77,7 @@ mod return_codes;
 mod settled;
 mod state;
 mod table;
+mod work;
 
 pub use arriving::Arrival;
 pub use at_once::Taken;
@@ -84,7 +85,7 @@ pub use attributes::{Conflict, NicAttributes, Offer, Unsupported, ViAttributes};
 pub use codes::{AsyncError, Level, Resource, Status};
 pub use completion::{CqError, CqHandle, Done};
 pub use connections::{ConnHandle, ConnectError, WaitHandle};
-pub use descriptor::{Completion, DescriptorAt, Operation, Remote, Segment, Side, View, Work};
+pub use descriptor::{Completion, DescriptorAt, View};
 pub use handles::ViHandle;
 pub use memory::{Access, Denied, Limits, MemAttributes, MemHandle, MemoryError, Ptag, Region};
 pub use nic::{Event, Failure, Link, Nic, Parting, ResourceError, ViQuery};
@@ -92,3 +93,4 @@ pub use posting::{Outgoing, PostError, Progress};
 pub use queue::Completed;
 pub use return_codes::ReturnCode;
 pub use state::{Change, State};
+pub use work::{Operation, Remote, Segment, Segments, Short, Side, Work};

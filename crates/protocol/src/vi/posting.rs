@@ -13,13 +13,12 @@
 
 use super::codes::{AsyncError, Level, Resource, Status};
 use super::completion::{CqHandle, Done};
-use super::descriptor::{
-    ALIGNMENT, Completion, DescriptorAt, Malformed, Operation, Segment, Side, Work, cut, only_segment,
-};
+use super::descriptor::{ALIGNMENT, Completion, DescriptorAt, Malformed};
 use super::handles::ViHandle;
 use super::nic::{Event, Failure, Nic, Parting, Vi};
 use super::queue::{Completed, Entry};
 use super::state::{Change, State};
+use super::work::{Operation, Segment, Side, Work, cut, only_segment};
 use crate::frame::vi_message::{Head, Kind, Refusal};
 use alloc::vec::Vec;
 

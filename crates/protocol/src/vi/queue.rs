@@ -11,8 +11,9 @@
 //! it.
 
 use super::codes::Status;
-use super::descriptor::{Completion, DescriptorAt, Malformed, Side, Work};
+use super::descriptor::{Completion, DescriptorAt, Malformed};
 use super::table::Full;
+use super::work::{Side, Work};
 use alloc::collections::VecDeque;
 
 /// A posted descriptor.
@@ -250,7 +251,7 @@ fn operation(side: Side, entry: &Entry) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use super::super::descriptor::{Operation, Segments};
+    use super::super::work::{Operation, Segments};
     use super::*;
     use alloc::vec::Vec;
     use proptest::prelude::*;

@@ -4,8 +4,8 @@
 //! No reference into such memory is ever made, because the program may write there at any time.
 
 use netdyno_host::bytes::Stretch;
-use netdyno_protocol::vi::descriptor::{CONTROL_LEN, SHORT_LEN, STATUS_AT, Short, View};
-use netdyno_protocol::vi::{Completion, DescriptorAt, Segment, Side, Work, descriptor::Malformed};
+use netdyno_protocol::vi::descriptor::{CONTROL_LEN, Malformed, SHORT_LEN, STATUS_AT, View};
+use netdyno_protocol::vi::{Completion, DescriptorAt, Segment, Short, Side, Work};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
