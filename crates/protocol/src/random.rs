@@ -1,4 +1,4 @@
-//! A seeded random number generator without dependencies (SplitMix64, Steele et al. 2014).
+//! A seeded random number generator (SplitMix64, Steele et al. 2014).
 
 /// √3, for uniform distributions: their variance is a twelfth of their width squared.
 pub(crate) const SQRT_3: f64 = 1.732_050_807_568_877_2;
@@ -38,7 +38,7 @@ impl Random {
     }
 
     /// Returns a number with mean 0 and standard deviation 1, symmetric and within ±3.47. It is the sum
-    /// of four uniform numbers, close to normal and free of libm.
+    /// of four uniform numbers, which is close to normal and costs little.
     pub fn normal(&mut self) -> f64 {
         // The sum of four uniform numbers from 0 to 1 has the variance 4 / 12.
         let bits = self.bits();
@@ -48,7 +48,7 @@ impl Random {
     }
 
     /// Returns an exponentially distributed number with mean 1 and standard deviation 1. The method
-    /// compares uniform numbers, so it is free of libm (von Neumann 1951).
+    /// compares uniform numbers and needs no logarithm (von Neumann 1951).
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {

@@ -294,9 +294,9 @@ impl Latency {
 mod tests {
     use super::*;
     use crate::dial::link::Seen;
-    use crate::dial::math::sqrt;
     use crate::dial::timing::{Departures, Lane};
     use alloc::string::ToString;
+    use libm::sqrt;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -33,7 +33,7 @@
 pub mod course;
 pub mod hold;
 pub mod link;
-mod math;
+mod normal;
 pub mod polls;
 pub mod profile;
 mod quantiles;

@@ -1,10 +1,11 @@
 //! A distribution as a table of quantiles, so that a draw costs a few nanoseconds. Values between two
 //! quantiles are uniform. The table has the requested mean and deviation, to the last digits.
 
-use super::math::{exp, inverse_normal, ln, sqrt};
+use super::normal::inverse_normal;
 use super::spread::{Shape, Spread};
 use crate::random::Random;
 use alloc::boxed::Box;
+use libm::{exp, log, sqrt};
 
 /// The number of cells, each of the same probability, as a power of two.
 const CELL_BITS: u32 = 10;
@@ -67,7 +68,7 @@ fn standard(shape: Shape) -> Box<Table> {
     quantiles(|p| match shape {
         Shape::Uniform => p,
         Shape::Normal | Shape::Lognormal => inverse_normal(p),
-        Shape::Exponential => -ln(1.0 - p),
+        Shape::Exponential => -log(1.0 - p),
     })
 }
 
