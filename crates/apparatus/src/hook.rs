@@ -10,8 +10,8 @@ use netdyno_clock::ticks;
 use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::link::{SIZES, Usual, size_class};
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::setting::Dial;
 use netdyno_protocol::dial::stamp::Grain;
+use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use netdyno_protocol::dial::terms::Terms;
 use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
 use netdyno_protocol::dial::variation::Variation;
@@ -468,13 +468,17 @@ impl Force {
         }
         let course = Course::new(dials, profile, own, tick_ns);
         let course = course.map_err(|error| PageError(error.to_string()))?;
-        let turns = |dial| dials.get(dial).is_some() || profile.is_some_and(|profile| profile.turns(dial));
+        let is_turned =
+            |dial| dials.get(dial).is_some() || profile.is_some_and(|profile| profile.turns(dial));
+        let turns = |effect| Dial::ALL.into_iter().any(|dial| dial.effect() == effect && is_turned(dial));
         Ok(Some(Self {
             variation: Mutex::new(Variation::new(&course, seed)),
             course,
             capacity: *capacity as usize,
-            turns_recv_gap: turns(Dial::RecvGap),
-            departs_at_once: !turns(Dial::SendGap) && !turns(Dial::GapPerByte) && *capacity == 0,
+            turns_recv_gap: turns(Effect::Gap(LinkEnd::Receiver)),
+            departs_at_once: !turns(Effect::Gap(LinkEnd::Sender))
+                && !turns(Effect::GapPerByte)
+                && *capacity == 0,
         }))
     }
 

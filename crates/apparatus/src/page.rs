@@ -11,7 +11,8 @@
 use crate::between::Between;
 use crate::fault::InjectedFault;
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::setting::Setting;
+use netdyno_protocol::dial::table::Dial;
 use netdyno_protocol::dial::terms::{Dials, Own};
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};

@@ -130,6 +130,13 @@ pub struct Swept {
     pub tolerance: Vec<Tolerance>,
 }
 
+impl Swept {
+    /// Reports whether the values are times of a byte: the name of such a dial ends in `-per-byte`.
+    pub fn is_per_byte(&self) -> bool {
+        self.dial.ends_with("-per-byte")
+    }
+}
+
 /// A value of a dial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {

@@ -53,7 +53,7 @@ pub fn value(swept: &Swept, value: f64) -> String {
     let sign = if swept.adds { "+" } else { "=" };
     match value {
         0.0 => "link".into(),
-        _ if swept.dial == "gap-per-byte" => format!("{sign}{} ns/B", Number(value)),
+        _ if swept.is_per_byte() => format!("{sign}{} ns/B", Number(value)),
         _ => format!("{sign}{}", round_time(value)),
     }
 }
@@ -61,7 +61,7 @@ pub fn value(swept: &Swept, value: f64) -> String {
 /// Describes the figures of a dial, in sentences.
 pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     let mut sentences = Vec::new();
-    let per = if swept.dial == "gap-per-byte" { "ns/B" } else { "µs" };
+    let per = if swept.is_per_byte() { "ns/B" } else { "µs" };
     if let Some(slope) = swept.slope {
         let interval =
             swept.slope_ci.map_or(String::new(), |ci| format!(" [{}, {}]", exact(ci.lo), exact(ci.hi)));

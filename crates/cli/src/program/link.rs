@@ -11,7 +11,8 @@ use crate::terminal::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, read_own, spell_own};
 use netdyno_measure::record::LayerResult;
-use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::setting::Setting;
+use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use netdyno_protocol::dial::terms::{Dials, Own, Terms};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -257,14 +258,14 @@ fn said(link: &str) -> Result<Own, Fault> {
 fn own_of(result: &LayerResult) -> Own {
     let found = &result.parameters;
     let mut own = Own::UNKNOWN;
-    for (dial, value) in [
-        (Dial::Latency, found.L.value_ns),
-        (Dial::SendOverhead, found.o_s.value_ns),
-        (Dial::RecvOverhead, found.o_r.value_ns),
-        (Dial::SendGap, found.g.value_ns),
-        (Dial::RecvGap, found.g.value_ns),
-        (Dial::GapPerByte, found.G.value_ns_per_byte),
-    ] {
+    for dial in Dial::ALL {
+        let value = match dial.effect() {
+            Effect::Latency => found.L.value_ns,
+            Effect::Overhead(LinkEnd::Sender) => found.o_s.value_ns,
+            Effect::Overhead(LinkEnd::Receiver) => found.o_r.value_ns,
+            Effect::Gap(_) => found.g.value_ns,
+            Effect::GapPerByte => found.G.value_ns_per_byte,
+        };
         if let Some(value) = value {
             own.note(dial, shown(value.max(0.0)));
         }

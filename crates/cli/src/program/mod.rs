@@ -2,9 +2,10 @@
 
 pub mod apparatus;
 pub mod child;
+pub mod dials;
 pub mod gauge;
 pub mod guard;
 pub mod ledger;
 pub mod link;
 pub mod profiles;
-pub mod turn;
+pub mod route;

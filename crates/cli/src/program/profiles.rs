@@ -41,7 +41,7 @@ fn read_file(path: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::turn::check;
+    use crate::program::dials::check;
     use netdyno_protocol::dial::terms::{Dials, Own};
 
     #[test]

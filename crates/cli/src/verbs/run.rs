@@ -3,11 +3,12 @@
 use crate::hosts::machine;
 use crate::options::headings::OUTPUT;
 use crate::options::program::ProgramArgs;
-use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::apparatus::Apparatus;
 use crate::program::child::{code, spawn, wait};
+use crate::program::dials::{self, DialArgs};
 use crate::program::ledger::Ledger;
 use crate::program::link::{LinkArgs, Wanted};
-use crate::program::turn::{self, DialArgs, RouteArgs};
+use crate::program::route::RouteArgs;
 use crate::records::output::{check_writable, write_whole};
 use crate::terminal::fault::{Fault, RUNNER};
 use crate::terminal::interrupt::Interrupt;
@@ -87,7 +88,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     if let Some(file) = &args.report {
         check_writable(file)?;
     }
-    turn::check_place(&args.program.command, args.turns_a_dial())?;
+    dials::check_place(&args.program.command, args.turns_a_dial())?;
     if !args.turns_a_dial() {
         note(
             "warning: no dial is turned: the program runs over the link as it is (see `netdyno run --help`)",
@@ -100,19 +101,10 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let wanted = Wanted { dials: &all, command: &args.program.command, provider: args.route.provider() };
     let link = args.link.own(&wanted, &interrupt)?;
     let own = link.own;
-    turn::check(&dials, profile.as_ref(), &own)?;
+    dials::check(&dials, profile.as_ref(), &own)?;
     let capacity = args.dials.capacity.unwrap_or(0);
-    let plan = Plan {
-        carrier: args.route.carrier(),
-        turns: vec![Turn { dials, own, capacity }],
-        profile,
-        seed,
-        grain_shift: grain_shift(),
-        between: args.route.between(),
-        completion: args.route.completion(),
-        gap_at: args.route.gap_at(),
-        fail_at: args.fail_at,
-    };
+    let turns = vec![Turn { dials, own, capacity }];
+    let plan = Plan { profile, seed, fail_at: args.fail_at, ..args.route.plan(turns) };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let child = spawn(&mut apparatus.command(&args.program.command))?;
     let status = wait(child, apparatus.folder(), &interrupt)?;

@@ -14,9 +14,10 @@
 
 use super::profile::Profile;
 use super::quantiles::Quantiles;
-use super::setting::{Dial, Setting, SettingError, Spelled};
+use super::setting::{Setting, SettingError, Spelled};
 use super::spread::{self, Spread};
-use super::terms::{Dials, Latency, Own, Terms, TermsError, beside_setting_ns};
+use super::table::Dial;
+use super::terms::{Dials, Own, Terms, TermsError, beside_setting_ns};
 use crate::random::Random;
 use alloc::boxed::Box;
 use alloc::format;
@@ -135,7 +136,10 @@ impl Course {
     pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
         let mut terms = self.means_at(elapsed);
         for (dial, quantiles) in self.differences.iter().flat_map(|differences| &differences.varying) {
-            terms.turn(*dial, quantiles.draw(random));
+            // The gap per byte does not vary by chance.
+            if let Some(ticks) = terms.ticks_mut(*dial) {
+                *ticks = quantiles.draw(random);
+            }
         }
         terms
     }
@@ -190,7 +194,7 @@ impl Differences {
         Some(match self.points.get(next) {
             Some(next) => {
                 let share = (time - last.at) as f64 / (next.at - last.at) as f64;
-                between(&last.terms, &next.terms, share)
+                between(&last.terms, next.terms, share)
             }
             None => last.terms,
         })
@@ -222,10 +226,7 @@ fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<V
 /// Returns the setting of a dial at a point that adds nothing. A gap is enforced as a whole, so it falls to
 /// the link's own gap, not to 0.
 fn whole_of_own(dial: Dial, own: &Own) -> Option<Setting> {
-    match dial {
-        Dial::SendGap | Dial::RecvGap | Dial::GapPerByte => own.get(dial).map(Setting::Set),
-        _ => None,
-    }
+    own.get(dial).filter(|_| dial.is_gap()).map(Setting::Set)
 }
 
 /// Returns the dials that vary by chance.
@@ -246,54 +247,30 @@ fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), SettingErro
 }
 
 /// Interpolates between two points whose latencies are of the same kind.
-fn between(from: &Terms, to: &Terms, share: f64) -> Terms {
+fn between(from: &Terms, mut to: Terms, share: f64) -> Terms {
     let real = |from: f64, to: f64| from + (to - from) * share;
-    let ticks = |from: u64, to: u64| (real(from as f64, to as f64) + 0.5) as u64;
-    let latency = ticks(from.latency.ticks(), to.latency.ticks());
-    Terms {
-        latency: from.latency.of(latency),
-        send_overhead: ticks(from.send_overhead, to.send_overhead),
-        recv_overhead: ticks(from.recv_overhead, to.recv_overhead),
-        send_gap: ticks(from.send_gap, to.send_gap),
-        recv_gap: ticks(from.recv_gap, to.recv_gap),
+    let mut terms = Terms {
         gap_per_byte: real(from.gap_per_byte, to.gap_per_byte),
         // A point that does not name an added gap adds nothing.
         added_per_byte: match (from.added_per_byte, to.added_per_byte) {
             (None, None) => None,
             (from, to) => Some(real(from.unwrap_or(0.0), to.unwrap_or(0.0))),
         },
-    }
-}
-
-impl Terms {
-    /// Sets the parameter of a dial that is a time.
-    fn turn(&mut self, dial: Dial, ticks: u64) {
-        match dial {
-            Dial::Latency => self.latency = self.latency.of(ticks),
-            Dial::SendOverhead => self.send_overhead = ticks,
-            Dial::RecvOverhead => self.recv_overhead = ticks,
-            Dial::SendGap => self.send_gap = ticks,
-            Dial::RecvGap => self.recv_gap = ticks,
-            // The gap per byte does not vary by chance.
-            Dial::GapPerByte => {}
+        ..*from
+    };
+    for dial in Dial::ALL {
+        if let (Some(ticks), Some(to)) = (terms.ticks_mut(dial), to.ticks_mut(dial)) {
+            *ticks = (real(*ticks as f64, *to as f64) + 0.5) as u64;
         }
     }
-}
-
-impl Latency {
-    /// Returns a latency of the same kind.
-    const fn of(self, ticks: u64) -> Self {
-        match self {
-            Self::Beyond(_) => Self::Beyond(ticks),
-            Self::After(_) => Self::After(ticks),
-        }
-    }
+    terms
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dial::link::Seen;
+    use crate::dial::terms::Latency;
     use crate::dial::timing::{Departures, Lane};
     use alloc::string::ToString;
     use libm::sqrt;

@@ -18,6 +18,7 @@
 //! clock, or if the stamp cannot travel, the time at which a message is first seen replaces the stamp. This
 //! charges a program that polls rarely for latency that it had hidden.
 //!
+//! * [`table`]: the dials, one entry for each.
 //! * [`setting`]: the syntax of a dial setting.
 //! * [`spread`]: random variation from message to message.
 //! * [`profile`]: time profiles: dials that change with time.
@@ -40,6 +41,7 @@ mod quantiles;
 pub mod setting;
 pub mod spread;
 pub mod stamp;
+pub mod table;
 pub mod terms;
 pub mod timing;
 pub mod variation;

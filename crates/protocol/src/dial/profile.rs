@@ -12,7 +12,8 @@
 //! name adds nothing there. `repeat` restarts the profile after that time; without it the last point stays in
 //! force. `idle` restarts the profile with the first message after a pause of that length.
 
-use super::setting::{Dial, Setting, Spelled};
+use super::setting::{Setting, Spelled};
+use super::table::Dial;
 use super::terms::Dials;
 use crate::quantity;
 use alloc::format;
@@ -236,6 +237,7 @@ fn read_dials(text: &str) -> Result<Dials, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::setting::most;
     use alloc::string::ToString;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -318,7 +320,7 @@ mod tests {
                 let dials = Dial::ALL.into_iter().zip(shares).zip(&turned).fold(
                     Dials::NONE,
                     |dials, ((dial, share), adds)| match adds {
-                        Some(adds) => dials.with(dial, setting(*adds, share * dial.most())),
+                        Some(adds) => dials.with(dial, setting(*adds, share * most(dial))),
                         None => dials,
                     },
                 );

@@ -1,89 +1,10 @@
 //! The syntax of a dial setting: `+10us` adds to the link's own value, `=50us` sets the link to a value.
 //! `+1ns/B` and `=1GB/s` are settings of the gap per byte.
 
+use super::table::Dial;
 use crate::quantity::{self, NoTime};
 use alloc::string::String;
 use core::fmt;
-
-/// A parameter that can be dialled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dial {
-    /// L: time on the link, during which no processor is busy.
-    Latency,
-    /// o_s: processor time to send a message.
-    SendOverhead,
-    /// o_r: processor time to receive a message.
-    RecvOverhead,
-    /// g_s: least time between two messages that a process sends.
-    SendGap,
-    /// g_r: least time between two messages that a process receives.
-    RecvGap,
-    /// G: time for each byte but the first.
-    GapPerByte,
-}
-
-impl Dial {
-    /// All dials.
-    pub const ALL: [Self; 6] = [
-        Self::Latency,
-        Self::SendOverhead,
-        Self::RecvOverhead,
-        Self::SendGap,
-        Self::RecvGap,
-        Self::GapPerByte,
-    ];
-
-    /// Returns the name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Latency => "latency",
-            Self::SendOverhead => "send-overhead",
-            Self::RecvOverhead => "recv-overhead",
-            Self::SendGap => "send-gap",
-            Self::RecvGap => "recv-gap",
-            Self::GapPerByte => "gap-per-byte",
-        }
-    }
-
-    /// Returns the dial of that name.
-    pub(super) fn named(name: &str) -> Result<Self, SettingError> {
-        Self::ALL.into_iter().find(|dial| dial.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            SettingError(alloc::format!("'{name}' is no dial: use {names}"))
-        })
-    }
-
-    /// Returns an example of a setting, for error messages.
-    const fn example(self) -> &'static str {
-        match self {
-            Self::GapPerByte => "+1ns/B, =0.5ns/B or =1GB/s",
-            _ => "+10us or =50us",
-        }
-    }
-
-    /// Returns the largest setting as text, for error messages.
-    const fn longest(self) -> &'static str {
-        match self {
-            Self::GapPerByte => "1us/B",
-            _ => "1s",
-        }
-    }
-
-    /// Returns the largest setting: 1 s, or 1 µs per byte, in nanoseconds. With more, a run would take too
-    /// long.
-    pub(super) const fn most(self) -> f64 {
-        match self {
-            Self::GapPerByte => 1e3,
-            _ => 1e9,
-        }
-    }
-}
-
-impl fmt::Display for Dial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A dial setting, in nanoseconds, or in nanoseconds per byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +37,24 @@ impl SettingError {
     }
 }
 
+/// Returns the dial of that name.
+pub(super) fn named(name: &str) -> Result<Dial, SettingError> {
+    Dial::ALL.into_iter().find(|dial| dial.name() == name).ok_or_else(|| {
+        let names = Dial::ALL.map(Dial::name).join(", ");
+        SettingError(alloc::format!("'{name}' is no dial: use {names}"))
+    })
+}
+
+/// Returns examples of a setting, for error messages.
+const fn example(dial: Dial) -> &'static str {
+    if dial.is_per_byte() { "+1ns/B, =0.5ns/B or =1GB/s" } else { "+10us or =50us" }
+}
+
+/// Returns the largest setting: 1 s, or 1 µs per byte, in nanoseconds. With more, a run would take too long.
+pub(super) const fn most(dial: Dial) -> f64 {
+    if dial.is_per_byte() { 1e3 } else { 1e9 }
+}
+
 impl Setting {
     /// Parses the setting of a dial.
     ///
@@ -124,7 +63,7 @@ impl Setting {
     /// Returns an error for a bandwidth, unless it is set as the gap per byte.
     pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
         let error = |what: &str| {
-            let text = alloc::format!("{dial} {text} {what}, as in {}", dial.example());
+            let text = alloc::format!("{dial} {text} {what}, as in {}", example(dial));
             Err(SettingError(text))
         };
         let text = text.trim();
@@ -134,7 +73,7 @@ impl Setting {
             _ => return error("neither adds (+) nor sets (=)"),
         };
         let ns = match amount.strip_suffix("B/s") {
-            Some(_) if dial != Dial::GapPerByte => return error("is a bandwidth, not a time"),
+            Some(_) if !dial.is_per_byte() => return error("is a bandwidth, not a time"),
             // Bandwidths do not add up: the inverse of a sum is not the sum of the inverses.
             Some(_) if text.starts_with('+') => return error("adds a bandwidth: set one"),
             Some(rate) => ns_per_byte(rate),
@@ -145,8 +84,9 @@ impl Setting {
             Err(NoTime::Unit) => return error("has no unit that is known"),
             Err(NoTime::Number) => return error("is not a number with a unit"),
         };
-        if !(0.0..=dial.most()).contains(&ns) {
-            return error(&alloc::format!("is out of range, which is 0 to {}", dial.longest()));
+        if !(0.0..=most(dial)).contains(&ns) {
+            let longest = if dial.is_per_byte() { "1us/B" } else { "1s" };
+            return error(&alloc::format!("is out of range, which is 0 to {longest}"));
         }
         Ok(sign(ns))
     }
@@ -165,10 +105,7 @@ impl Setting {
 }
 
 fn time_ns(dial: Dial, text: &str) -> Result<f64, NoTime> {
-    let time = match dial {
-        Dial::GapPerByte => text.strip_suffix("/B").ok_or(NoTime::Unit)?,
-        _ => text,
-    };
+    let time = if dial.is_per_byte() { text.strip_suffix("/B").ok_or(NoTime::Unit)? } else { text };
     quantity::nanoseconds(time)
 }
 
@@ -200,9 +137,9 @@ impl fmt::Display for Spelled {
             Setting::Add(amount) => ('+', amount),
             Setting::Set(amount) => ('=', amount),
         };
-        match dial {
-            Dial::GapPerByte => write!(f, "{sign}{amount}ns/B"),
-            _ => write!(f, "{sign}{}", Time(*amount)),
+        match dial.is_per_byte() {
+            true => write!(f, "{sign}{amount}{}", dial.unit_ns()),
+            false => write!(f, "{sign}{}", Time(*amount)),
         }
     }
 }
@@ -257,7 +194,7 @@ mod tests {
             (Dial::GapPerByte, "+2s/B", "out of range"),
         ] {
             let message = Setting::parse(dial, text).unwrap_err().to_string();
-            assert!(message.contains(names) && message.contains(dial.example()), "{text}: {message}");
+            assert!(message.contains(names) && message.contains(example(dial)), "{text}: {message}");
         }
     }
 
@@ -270,7 +207,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_again(at in 0..Dial::ALL.len(), share in 0.0..1.0f64, adds: bool) {
             let dial = Dial::ALL[at];
-            let amount = share * dial.most();
+            let amount = share * most(dial);
             let setting = if adds { Setting::Add(amount) } else { Setting::Set(amount) };
             prop_assert_eq!(Setting::parse(dial, &format!("{}", Spelled(dial, setting))), Ok(setting));
         }

@@ -2,7 +2,8 @@
 //! mean, a standard deviation and the shape of the distribution. Without `±` on the keyboard, write
 //! `+10us+-2us:lognormal`. Without a shape the distribution is normal.
 
-use super::setting::{Dial, Setting, SettingError, Spelled, Time};
+use super::setting::{Setting, SettingError, Spelled, Time};
+use super::table::Dial;
 use crate::quantity::{self, NoTime};
 use alloc::format;
 use alloc::string::String;
@@ -121,7 +122,7 @@ fn shape_named(name: &str) -> Result<Shape, String> {
 pub(super) fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), String> {
     let Spread { deviation, shape } = spread;
     let mean = setting.amount();
-    if dial == Dial::GapPerByte {
+    if dial.is_per_byte() {
         let alone = Spelled(dial, setting);
         return Err(format!("cannot vary: a receiver has to know what a byte took; use {alone} alone"));
     }

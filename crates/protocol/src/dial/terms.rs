@@ -1,8 +1,9 @@
 //! The effective parameters of a link: the dial settings applied to its own parameters, in ticks of the clock
 //! that both sides read.
 
-use super::setting::{Dial, Setting, SettingError, Spelled};
+use super::setting::{Setting, SettingError, Spelled, named};
 use super::spread::{Spread, Turned};
+use super::table::{Dial, Effect};
 use core::fmt;
 
 /// The setting of each dial, in the order of [`Dial::ALL`].
@@ -71,7 +72,7 @@ impl core::str::FromStr for Dials {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let at = part.find(['+', '=']).unwrap_or(part.len());
             let (name, setting) = part.split_at(at);
-            let dial = Dial::named(name.trim())?;
+            let dial = named(name.trim())?;
             if dials.settings[dial as usize].is_some() {
                 return Err(SettingError::twice(dial));
             }
@@ -120,17 +121,14 @@ impl fmt::Display for TermsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BelowOwn { dial, wanted, own } => {
-                let unit = if *dial == Dial::GapPerByte { "ns/B" } else { "ns" };
+                let unit = dial.unit_ns();
                 write!(
                     f,
                     "{dial} ={wanted}{unit} is below the link's own {own:.3} {unit}: set more, or add (+)"
                 )
             }
             Self::Unmeasured(dial) => {
-                let instead = match dial {
-                    Dial::SendOverhead | Dial::RecvOverhead => "add to it (+)",
-                    _ => "set it (=)",
-                };
+                let instead = if dial.is_gap() { "set it (=)" } else { "add to it (+)" };
                 write!(f, "what {dial} the link has of its own is not known: {instead}")
             }
         }
@@ -152,6 +150,12 @@ pub enum Latency {
 impl Latency {
     /// Returns the latency in ticks, as on a link without latency of its own.
     pub const fn ticks(self) -> u64 {
+        match self {
+            Self::Beyond(ticks) | Self::After(ticks) => ticks,
+        }
+    }
+
+    const fn ticks_mut(&mut self) -> &mut u64 {
         match self {
             Self::Beyond(ticks) | Self::After(ticks) => ticks,
         }
@@ -200,23 +204,33 @@ impl Terms {
     /// Returns [`TermsError`] if a value is below the link's own, or if a value is needed that was not
     /// measured.
     pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, TermsError> {
-        let ticks = |dial| term_ns(dials, own, dial).map(|ns| (ns / tick_ns + 0.5) as u64);
-        let latency = ticks(Dial::Latency)?;
-        Ok(Self {
-            latency: match dials.get(Dial::Latency) {
-                Some(Setting::Set(_)) => Latency::After(latency),
-                _ => Latency::Beyond(latency),
-            },
-            send_overhead: ticks(Dial::SendOverhead)?,
-            recv_overhead: ticks(Dial::RecvOverhead)?,
-            send_gap: ticks(Dial::SendGap)?,
-            recv_gap: ticks(Dial::RecvGap)?,
-            gap_per_byte: term_ns(dials, own, Dial::GapPerByte)? / tick_ns,
-            added_per_byte: match dials.get(Dial::GapPerByte) {
-                Some(Setting::Add(added)) => Some(added / tick_ns),
-                _ => None,
-            },
-        })
+        let mut terms = Self::NONE;
+        if let Some(Setting::Set(_)) = dials.get(Dial::Latency) {
+            terms.latency = Latency::After(0);
+        }
+        for dial in Dial::ALL {
+            let ns = term_ns(dials, own, dial)?;
+            match terms.ticks_mut(dial) {
+                Some(ticks) => *ticks = (ns / tick_ns + 0.5) as u64,
+                None => terms.gap_per_byte = ns / tick_ns,
+            }
+        }
+        if let Some(Setting::Add(added)) = dials.get(Dial::GapPerByte) {
+            terms.added_per_byte = Some(added / tick_ns);
+        }
+        Ok(terms)
+    }
+
+    /// Returns the place of a dial that is a time; `None` for the gap per byte.
+    pub(super) const fn ticks_mut(&mut self, dial: Dial) -> Option<&mut u64> {
+        match dial {
+            Dial::Latency => Some(self.latency.ticks_mut()),
+            Dial::SendOverhead => Some(&mut self.send_overhead),
+            Dial::RecvOverhead => Some(&mut self.recv_overhead),
+            Dial::SendGap => Some(&mut self.send_gap),
+            Dial::RecvGap => Some(&mut self.recv_gap),
+            Dial::GapPerByte => None,
+        }
     }
 
     /// Returns the time from the first byte of a message to its last.
@@ -261,9 +275,9 @@ fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
 /// set overhead excludes it.
 pub(super) fn beside_setting_ns(own: &Own, dial: Dial, setting: Setting) -> Result<f64, TermsError> {
     let own = own.get(dial).ok_or(TermsError::Unmeasured(dial));
-    match (dial, setting) {
-        (Dial::SendGap | Dial::RecvGap | Dial::GapPerByte, Setting::Add(_)) => own.map(|own| own.max(0.0)),
-        (Dial::SendOverhead | Dial::RecvOverhead, Setting::Set(_)) => own.map(|own| -own),
+    match (dial.effect(), setting) {
+        (Effect::Gap(_) | Effect::GapPerByte, Setting::Add(_)) => own.map(|own| own.max(0.0)),
+        (Effect::Overhead(_), Setting::Set(_)) => own.map(|own| -own),
         _ => Ok(0.0),
     }
 }

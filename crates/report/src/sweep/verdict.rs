@@ -13,13 +13,11 @@ use netdyno_measure::sweep::{Point, Sweep, Swept};
 const SLOWER: f64 = 0.10;
 /// A dial that slows the program down by at most this share does not matter.
 const MATTERS: f64 = 0.01;
-/// The dial that corresponds to a rate instead of a time.
-const RATE: &str = "gap-per-byte";
 
 /// Returns the verdict.
 pub fn verdict(sweep: &Sweep) -> String {
     let dials = sweep.dials.iter().map(|swept| Dial { sweep, swept });
-    let (rates, times): (Vec<Dial<'_>>, Vec<Dial<'_>>) = dials.partition(|dial| dial.swept.dial == RATE);
+    let (rates, times): (Vec<Dial<'_>>, Vec<Dial<'_>>) = dials.partition(|dial| dial.swept.is_per_byte());
     let (felt, unfelt): (Vec<Dial<'_>>, Vec<Dial<'_>>) = times.into_iter().partition(Dial::is_felt);
     let mut parts = ranked(felt, !unfelt.is_empty());
     parts.extend(unfelt.iter().map(Dial::without_effect));
@@ -183,7 +181,7 @@ impl Dial<'_> {
 
     /// Reports that the values of the dial are known as bandwidths.
     fn is_bandwidth(&self) -> bool {
-        self.swept.dial == RATE && !self.swept.adds
+        self.swept.is_per_byte() && !self.swept.adds
     }
 
     /// Returns a value of the dial, or the bandwidth to which it corresponds.

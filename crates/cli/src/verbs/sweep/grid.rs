@@ -1,6 +1,8 @@
 //! The values of a swept dial: `+0:100:10us` gives start, end and step, `=1,2,5us` lists the values.
 
-use netdyno_protocol::dial::setting::{Dial, Setting};
+use crate::program::dials::DialValue;
+use netdyno_protocol::dial::setting::Setting;
+use netdyno_protocol::dial::table::Dial;
 use std::fmt;
 
 /// Maximum number of values of a dial.
@@ -18,12 +20,20 @@ pub struct Grid {
     pub values: Vec<f64>,
 }
 
-impl Grid {
-    /// Parses the values of a dial.
-    pub fn parse(dial: Dial, text: &str) -> Result<Self, String> {
-        let example = match dial {
-            Dial::GapPerByte => "as in =0.5,1,2ns/B or +0:2:0.5ns/B",
-            _ => "as in +0:100:10us or =10,20,50us",
+impl DialValue for Grid {
+    const VERB: &'static str = "Sweep";
+
+    fn describe(is_per_byte: bool) -> [&'static str; 3] {
+        match is_per_byte {
+            true => ["TIMES/B", "=1,2ns/B", "Or =1,2GB/s. Each byte of a message but the first."],
+            false => ["TIMES", "+0:100:10us", "From, to and step, or a list as in =10,20,50us."],
+        }
+    }
+
+    fn read(dial: Dial, text: &str) -> Result<Self, String> {
+        let example = match dial.is_per_byte() {
+            true => "as in =0.5,1,2ns/B or +0:2:0.5ns/B",
+            false => "as in +0:100:10us or =10,20,50us",
         };
         let text = text.trim();
         let sign = text.get(..1).filter(|sign| ["+", "="].contains(sign));
@@ -54,7 +64,9 @@ impl Grid {
         }
         Ok(Self { dial, adds: sign == "+", values })
     }
+}
 
+impl Grid {
     /// Returns the setting of the dial for a value.
     pub fn setting(&self, value: f64) -> Setting {
         if self.adds { Setting::Add(value) } else { Setting::Set(value) }
@@ -86,7 +98,7 @@ mod tests {
 
     #[test]
     fn steps_and_lists_are_read() {
-        let read = |dial, text| Grid::parse(dial, text).unwrap();
+        let read = |dial, text| Grid::read(dial, text).unwrap();
         let grid = read(Dial::Latency, "+0:100:20us");
         assert_eq!((grid.adds, &grid.values[..]), (true, &[20e3, 40e3, 60e3, 80e3, 100e3][..]));
         assert_eq!(read(Dial::SendGap, "=5,1,20us").values, [1e3, 5e3, 20e3]);
@@ -109,7 +121,7 @@ mod tests {
             ("+,us", "not a number"),
             ("", "neither adds"),
         ] {
-            let error = Grid::parse(Dial::Latency, text).unwrap_err();
+            let error = Grid::read(Dial::Latency, text).unwrap_err();
             assert!(error.contains(names), "{text}: {error}");
         }
     }

@@ -9,11 +9,12 @@ use crate::options::headings::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::{Format, OutputArgs};
 use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
-use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::apparatus::Apparatus;
 use crate::program::child::{code, spawn, wait};
+use crate::program::dials::{self, EachDial};
 use crate::program::ledger::{Ledger, Rank};
 use crate::program::link::{LinkArgs, Wanted};
-use crate::program::turn::{self, DIALS, RouteArgs};
+use crate::program::route::RouteArgs;
 use crate::records::output::{check_writable, form_of, render_sweep, write_stdout, write_whole};
 use crate::terminal::fault::{Fault, RUNNER, clean};
 use crate::terminal::interrupt::Interrupt;
@@ -24,10 +25,10 @@ use crate::verbs::sweep::grid::Grid;
 use crate::verbs::sweep::identity::Identity;
 use crate::verbs::sweep::journal::Journal;
 use clap::Args;
-use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_apparatus_fi::page::Turn;
 use netdyno_measure::show::Percent;
 use netdyno_measure::sweep::{Counts, MessageCounts, Run, SCHEMA, SLOWDOWNS, Sweep, SweptDial, read};
-use netdyno_protocol::dial::setting::Dial;
+use netdyno_protocol::dial::table::{Effect, LinkEnd};
 use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::random::Random;
 use regex::Regex;
@@ -57,7 +58,7 @@ pub const EXAMPLES: &[Examples] = &[(
 pub struct SweepArgs {
     /// The dials and their values.
     #[command(flatten)]
-    grids: GridArgs,
+    grids: EachDial<Grid>,
 
     /// How messages go.
     #[command(flatten)]
@@ -135,34 +136,6 @@ pub struct SweepArgs {
     program: ProgramArgs,
 }
 
-/// The values of each dial.
-#[derive(Debug, Args)]
-#[command(next_help_heading = DIALS)]
-struct GridArgs {
-    /// Sweep L, time on the way, as in +0:100:10us
-    ///
-    /// From, to and step, or a list as in =10,20,50us.
-    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::Latency), allow_hyphen_values = true)]
-    latency: Option<Grid>,
-    /// Sweep o_s, processor time of a send
-    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendOverhead), allow_hyphen_values = true)]
-    send_overhead: Option<Grid>,
-    /// Sweep o_r, processor time of a receive
-    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvOverhead), allow_hyphen_values = true)]
-    recv_overhead: Option<Grid>,
-    /// Sweep g_s, least time between sends
-    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::SendGap), allow_hyphen_values = true)]
-    send_gap: Option<Grid>,
-    /// Sweep g_r, least time between receives
-    #[arg(long, value_name = "TIMES", value_parser = grid(Dial::RecvGap), allow_hyphen_values = true)]
-    recv_gap: Option<Grid>,
-    /// Sweep G, time of a byte, as in =1,2ns/B
-    ///
-    /// Or =1,2GB/s. Each byte of a message but the first.
-    #[arg(long, value_name = "TIMES/B", value_parser = grid(Dial::GapPerByte), allow_hyphen_values = true)]
-    gap_per_byte: Option<Grid>,
-}
-
 /// Parses a pattern that finds a number. The error is the last line of the parser's message.
 fn pattern(text: &str) -> Result<Regex, String> {
     let example = "as in 'Loop time of ([0-9.]+)'";
@@ -174,26 +147,12 @@ fn pattern(text: &str) -> Result<Regex, String> {
     if pattern.captures_len() < 2 { Err(format!("the pattern has no group, {example}")) } else { Ok(pattern) }
 }
 
-fn grid(dial: Dial) -> impl Fn(&str) -> Result<Grid, String> + Clone + Send + Sync + 'static {
-    move |text| Grid::parse(dial, text)
-}
-
-impl GridArgs {
-    fn all(&self) -> Result<Vec<&Grid>, Fault> {
-        let grids = [
-            &self.latency,
-            &self.send_overhead,
-            &self.recv_overhead,
-            &self.send_gap,
-            &self.recv_gap,
-            &self.gap_per_byte,
-        ];
-        let grids: Vec<&Grid> = grids.into_iter().flatten().collect();
-        if grids.is_empty() {
-            return Err(Fault::BadInput("no dial is swept: name one, as in --latency +0:100:20us".into()));
-        }
-        Ok(grids)
+/// Returns the swept dials with their values.
+fn swept(args: &SweepArgs) -> Result<Vec<&Grid>, Fault> {
+    if args.grids.0.is_empty() {
+        return Err(Fault::BadInput("no dial is swept: name one, as in --latency +0:100:20us".into()));
     }
+    Ok(args.grids.0.iter().map(|(_, grid)| grid).collect())
 }
 
 /// One planned run.
@@ -206,8 +165,8 @@ struct Step<'a> {
 
 /// Runs the sweep and writes its result.
 pub fn run(args: &SweepArgs) -> Result<(), Fault> {
-    let grids = args.grids.all();
-    turn::check_place(&args.program.command, grids.is_ok())?;
+    let grids = swept(args);
+    dials::check_place(&args.program.command, grids.is_ok())?;
     let grids = grids?;
     if let Some(file) = &args.output.out {
         check_writable(file)?;
@@ -267,7 +226,7 @@ fn own(args: &SweepArgs, grids: &[&Grid], interrupt: &Interrupt) -> Result<Own, 
     let link = args.link.own(&wanted, interrupt)?;
     link.doubts.iter().for_each(|doubt| note(&format!("doubt: the link as it is, {doubt}")));
     let own = link.own;
-    dials.iter().try_for_each(|dials| turn::check(dials, None, &own))?;
+    dials.iter().try_for_each(|dials| dials::check(dials, None, &own))?;
     Ok(own)
 }
 
@@ -300,7 +259,7 @@ fn steps<'a>(grids: &[&'a Grid], repetitions: usize, seed: u64) -> Vec<Step<'a>>
 fn doing(step: &Step<'_>) -> String {
     match step.grid {
         None => "the link as it is".into(),
-        Some(grid) if grid.dial == Dial::GapPerByte => format!("{} {} ns/B", grid.dial, step.value),
+        Some(grid) if grid.dial.is_per_byte() => format!("{} {} ns/B", grid.dial, step.value),
         Some(grid) => format!("{} {} us", grid.dial, step.value / 1e3),
     }
 }
@@ -351,16 +310,7 @@ fn once(
 ) -> Result<(Run, Option<String>), Fault> {
     let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
     let turn = Turn { dials, own: *own, capacity: 0 };
-    let plan = Plan {
-        carrier: args.route.carrier(),
-        turns: vec![turn],
-        grain_shift: grain_shift(),
-        between: args.route.between(),
-        completion: args.route.completion(),
-        gap_at: args.route.gap_at(),
-        ..Plan::default()
-    };
-    let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
+    let apparatus = Apparatus::prepare(&args.route.plan(vec![turn]), args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
     let mut output = tempfile::tempfile().map_err(unread)?;
     let mut command = apparatus.command(&args.program.command);
@@ -392,7 +342,7 @@ fn once(
         metric,
         wall_s,
         counted: counted(&ledger),
-        doubts: ledger.doubts(args.route.between().as_ref()),
+        doubts: ledger.doubts(args.route.between()),
     };
     Ok((run, apparatus.provider().map(str::to_owned)))
 }
@@ -464,24 +414,26 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
 }
 
 fn subject(grid: &Grid) -> SweptDial {
-    let counts = match grid.dial {
-        Dial::Latency => Counts::Nothing,
-        Dial::SendOverhead | Dial::SendGap => Counts::Sent,
-        Dial::RecvOverhead | Dial::RecvGap => Counts::Received,
-        Dial::GapPerByte => Counts::Bytes,
+    let counts = match grid.dial.effect() {
+        Effect::Latency => Counts::Nothing,
+        Effect::Overhead(LinkEnd::Sender) | Effect::Gap(LinkEnd::Sender) => Counts::Sent,
+        Effect::Overhead(LinkEnd::Receiver) | Effect::Gap(LinkEnd::Receiver) => Counts::Received,
+        Effect::GapPerByte => Counts::Bytes,
     };
-    let unit_ns = if grid.dial == Dial::GapPerByte { 1.0 } else { 1e3 };
+    let unit_ns = if grid.dial.is_per_byte() { 1.0 } else { 1e3 };
     SweptDial { dial: grid.dial.name().into(), adds: grid.adds, unit_ns, counts }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::dials::DialValue;
+    use netdyno_protocol::dial::table::Dial;
 
     #[test]
     fn every_value_is_run_in_each_repetition_and_the_link_between_them() {
-        let latency = Grid::parse(Dial::Latency, "+0:100:20us").unwrap();
-        let gap = Grid::parse(Dial::SendGap, "=10,20us").unwrap();
+        let latency = Grid::read(Dial::Latency, "+0:100:20us").unwrap();
+        let gap = Grid::read(Dial::SendGap, "=10,20us").unwrap();
         let steps = steps(&[&latency, &gap], 3, 1);
         assert_eq!(steps.len(), 3 * (2 + 5 + 2));
         for repetition in 0..3 {

@@ -8,9 +8,9 @@ use crate::job::ranks::Ranks;
 use crate::options::bench::Measuring;
 use crate::options::headings::WHAT;
 use crate::options::output::OutputArgs;
-use crate::program::apparatus::{Apparatus, folder, grain_shift};
+use crate::program::apparatus::{Apparatus, folder};
 use crate::program::ledger::Ledger;
-use crate::program::turn::RouteArgs;
+use crate::program::route::RouteArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
@@ -26,7 +26,8 @@ use netdyno_measure::validation::data::Block;
 use netdyno_measure::validation::extract::{DialSubject, doubts, doubts_of_programs, extract};
 use netdyno_measure::validation::record::Program;
 use netdyno_measure::validation::{Dialled, DialledPlan};
-use netdyno_protocol::dial::setting::{Dial, Setting};
+use netdyno_protocol::dial::setting::Setting;
+use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::random::Random;
 use std::collections::BTreeMap;
@@ -182,46 +183,47 @@ impl Grid {
     fn of(dial: Dial, full: bool, first_turn: u32) -> Self {
         let us = |values: &[f64]| values.iter().map(|us| us * 1e3).collect::<Vec<f64>>();
         let tens: Vec<f64> = (1..=12).map(|ten| f64::from(ten) * 1e4).collect();
-        let values = match (dial, full) {
+        let values = match (dial.effect(), full) {
             // These are 1000, 500, … MB/s.
-            (Dial::GapPerByte, false) => vec![4.0, 8.0, 16.0],
-            (Dial::GapPerByte, true) => vec![2.0, 4.0, 8.0, 16.0, 32.0],
+            (Effect::GapPerByte, false) => vec![4.0, 8.0, 16.0],
+            (Effect::GapPerByte, true) => vec![2.0, 4.0, 8.0, 16.0, 32.0],
             (_, true) => [us(&[0.5, 1.0, 2.0, 5.0]), tens].concat(),
-            (Dial::SendGap | Dial::RecvGap, false) => us(&[20.0, 40.0, 80.0]),
+            (Effect::Gap(_), false) => us(&[20.0, 40.0, 80.0]),
             (_, false) => us(&[2.0, 10.0, 50.0]),
         };
         Self { dial, values, first_turn }
     }
 
     fn size_bytes(&self) -> usize {
-        if self.dial == Dial::GapPerByte { BULK_BYTES } else { SIZE_BYTES }
+        if self.dial.is_per_byte() { BULK_BYTES } else { SIZE_BYTES }
     }
 
     /// Returns the expected effect on one message at a value of the dial.
     fn wanted_ns(&self, value: f64) -> f64 {
-        if self.dial == Dial::GapPerByte { value * (BULK_BYTES - 1) as f64 } else { value }
+        if self.dial.is_per_byte() { value * (BULK_BYTES - 1) as f64 } else { value }
     }
 
     fn setting(&self, value: f64) -> Setting {
         if self.adds() { Setting::Add(value) } else { Setting::Set(value) }
     }
 
+    /// Reports whether the values are added to the link. A gap is set, because the link's own is not known.
     fn adds(&self) -> bool {
-        matches!(self.dial, Dial::Latency | Dial::SendOverhead | Dial::RecvOverhead)
+        !self.dial.is_gap()
     }
 
     fn subject(&self) -> DialSubject {
-        let (parameter, figure, demanded) = match self.dial {
-            Dial::Latency => ("L", LATENCY, vec![LATENCY, RTT, GAP]),
-            Dial::SendOverhead => ("o_s", O_S, vec![O_S, RTT, GAP]),
-            Dial::RecvOverhead => ("o_r", O_R, vec![O_R, RTT, GAP]),
-            Dial::SendGap => ("g_s", GAP, vec![GAP]),
-            Dial::RecvGap => ("g_r", GAP, vec![GAP]),
-            Dial::GapPerByte => ("G'", GAP, vec![GAP, LATENCY, RTT]),
+        let (figure, demanded) = match self.dial.effect() {
+            Effect::Latency => (LATENCY, vec![LATENCY, RTT, GAP]),
+            Effect::Overhead(LinkEnd::Sender) => (O_S, vec![O_S, RTT, GAP]),
+            Effect::Overhead(LinkEnd::Receiver) => (O_R, vec![O_R, RTT, GAP]),
+            Effect::Gap(_) => (GAP, vec![GAP]),
+            Effect::GapPerByte => (GAP, vec![GAP, LATENCY, RTT]),
         };
+        let of_a_long_message = if self.dial.is_per_byte() { "'" } else { "" };
         DialSubject {
             dial: self.dial.name().into(),
-            parameter: parameter.into(),
+            parameter: format!("{}{of_a_long_message}", self.dial.symbol()),
             figure,
             size_bytes: self.size_bytes(),
             adds: self.adds(),
@@ -258,16 +260,7 @@ impl Validating {
             };
             grid.values.iter().map(turn)
         });
-        let turns = std::iter::once(Turn::default()).chain(turned).collect();
-        Page {
-            carrier: args.route.carrier(),
-            turns,
-            grain_shift: grain_shift(),
-            between: args.route.between(),
-            completion: args.route.completion(),
-            gap_at: args.route.gap_at(),
-            ..Page::default()
-        }
+        args.route.plan(std::iter::once(Turn::default()).chain(turned).collect())
     }
 }
 

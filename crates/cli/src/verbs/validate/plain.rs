@@ -4,16 +4,17 @@
 //! with the dial and on the unmodified link. The check compares the growth of one operation's time with the
 //! LogGP model: an operation with one message at a time in a direction pays each dial once.
 
-use crate::program::apparatus::{Apparatus, grain_shift};
+use crate::program::apparatus::Apparatus;
 use crate::program::guard::GuardedFolder;
-use crate::program::turn::RouteArgs;
+use crate::program::route::RouteArgs;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
 use netdyno_apparatus_fi::page::{Plan, Turn};
 use netdyno_job::launcher::Launcher;
 use netdyno_measure::validation::extract::program;
 use netdyno_measure::validation::record::Program;
-use netdyno_protocol::dial::setting::{Dial, Setting, Spelled};
+use netdyno_protocol::dial::setting::{Setting, Spelled};
+use netdyno_protocol::dial::table::{Dial, Effect};
 use netdyno_protocol::dial::terms::Dials;
 use std::collections::BTreeMap;
 use std::env;
@@ -37,71 +38,24 @@ struct Case {
     operations: usize,
 }
 
-const CASES: &[Case] = &[
-    Case {
-        dial: Dial::Latency,
-        setting: Setting::Add(10e3),
-        patterns: &["pingpong"],
-        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
-        operations: OPERATIONS,
-    },
-    Case {
-        dial: Dial::Latency,
-        setting: Setting::Add(200e3),
-        patterns: &["pingpong", "exchange"],
-        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
-        operations: OPERATIONS / 2,
-    },
-    Case {
-        dial: Dial::Latency,
-        setting: Setting::Add(50e3),
-        patterns: &["allreduce", "barrier"],
-        sizes: &[8],
-        operations: OPERATIONS,
-    },
-    Case {
-        dial: Dial::Latency,
-        setting: Setting::Add(50e3),
-        patterns: &["allreduce"],
-        sizes: &[1 << 16],
-        operations: OPERATIONS,
-    },
-    Case {
-        dial: Dial::SendOverhead,
-        setting: Setting::Add(10e3),
-        patterns: &["pingpong"],
-        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
-        operations: OPERATIONS,
-    },
-    Case {
-        dial: Dial::RecvOverhead,
-        setting: Setting::Add(10e3),
-        patterns: &["pingpong"],
-        sizes: &[8, 1 << 10, 1 << 16, 1 << 20],
-        operations: OPERATIONS,
-    },
-    Case {
-        dial: Dial::SendGap,
-        setting: Setting::Set(100e3),
-        patterns: &["stream"],
-        sizes: &[8, 1 << 10],
-        operations: OPERATIONS / 10,
-    },
-    Case {
-        dial: Dial::RecvGap,
-        setting: Setting::Set(100e3),
-        patterns: &["stream"],
-        sizes: &[8, 1 << 10],
-        operations: OPERATIONS / 10,
-    },
-    Case {
-        dial: Dial::GapPerByte,
-        setting: Setting::Set(4.0),
-        patterns: &["stream"],
-        sizes: &[1 << 16, 1 << 20],
-        operations: 10,
-    },
-];
+/// Returns the operations that show a dial.
+fn cases(dial: Dial) -> Vec<Case> {
+    const PINGPONG: &[&str] = &["pingpong"];
+    const SIZES: &[usize] = &[8, 1 << 10, 1 << 16, 1 << 20];
+    let case = |setting, patterns, sizes, operations| Case { dial, setting, patterns, sizes, operations };
+    let add_us = |us: f64| Setting::Add(us * 1e3);
+    match dial.effect() {
+        Effect::Latency => vec![
+            case(add_us(10.0), PINGPONG, SIZES, OPERATIONS),
+            case(add_us(200.0), &["pingpong", "exchange"], SIZES, OPERATIONS / 2),
+            case(add_us(50.0), &["allreduce", "barrier"], &[8], OPERATIONS),
+            case(add_us(50.0), &["allreduce"], &[1 << 16], OPERATIONS),
+        ],
+        Effect::Overhead(_) => vec![case(add_us(10.0), PINGPONG, SIZES, OPERATIONS)],
+        Effect::Gap(_) => vec![case(Setting::Set(100e3), &["stream"], &[8, 1 << 10], OPERATIONS / 10)],
+        Effect::GapPerByte => vec![case(Setting::Set(4.0), &["stream"], &[1 << 16, 1 << 20], 10)],
+    }
+}
 
 impl Case {
     fn adds(&self) -> bool {
@@ -117,21 +71,13 @@ impl Case {
             _ => 1.0,
         };
         let amount = self.setting.amount();
-        if self.dial == Dial::GapPerByte { amount * (size - 1) as f64 } else { steps * amount }
+        if self.dial.is_per_byte() { amount * (size - 1) as f64 } else { steps * amount }
     }
 
     fn plan(&self, route: &RouteArgs, is_dialled: bool) -> Plan {
         let dials = Dials::NONE.with(self.dial, self.setting);
         let turns = if is_dialled { vec![Turn { dials, ..Turn::default() }] } else { Vec::new() };
-        Plan {
-            carrier: route.carrier(),
-            turns,
-            grain_shift: grain_shift(),
-            between: route.between(),
-            completion: route.completion(),
-            gap_at: route.gap_at(),
-            ..Plan::default()
-        }
+        route.plan(turns)
     }
 }
 
@@ -146,11 +92,12 @@ pub fn measure(
     let folder = GuardedFolder::new().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
     let binary = compile(folder.path(), launcher)?;
     let mut all = Vec::new();
-    for case in CASES.iter().filter(|case| dials.is_empty() || dials.contains(&case.dial)) {
+    let measured = Dial::ALL.into_iter().filter(|dial| dials.is_empty() || dials.contains(dial));
+    for case in measured.flat_map(cases) {
         note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
         let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
         for nth in 0..pairs {
-            let run = |is_dialled| once(case, launcher, route, &binary, is_dialled);
+            let run = |is_dialled| once(&case, launcher, route, &binary, is_dialled);
             // The order alternates, so that a drift of the machine does not always affect the same half of a
             // pair.
             let (link, dialled) = if nth % 2 == 0 {
@@ -250,8 +197,8 @@ mod tests {
 
     #[test]
     fn each_dial_has_a_case_and_the_program_each_pattern() {
-        assert!(Dial::ALL.iter().all(|dial| CASES.iter().any(|case| case.dial == *dial)));
-        for pattern in CASES.iter().flat_map(|case| case.patterns) {
+        assert!(Dial::ALL.into_iter().all(|dial| !cases(dial).is_empty()));
+        for pattern in Dial::ALL.into_iter().flat_map(cases).flat_map(|case| case.patterns) {
             assert!(SOURCE.contains(&format!("\"{pattern}\"")), "{pattern}");
         }
     }

@@ -1,0 +1,153 @@
+//! The path of a program's messages on the command line.
+
+use crate::program::apparatus::grain_shift;
+use clap::Args;
+use netdyno_apparatus_fi::between::Between;
+use netdyno_apparatus_fi::page::{Carrier, Completion, GapAt, Plan, Turn};
+use std::env;
+
+/// Heading of the options for the path of messages.
+const ROUTE: &str = "How messages go";
+
+/// Providers of libfabric up to version 2, without those that only hook others.
+const PROVIDERS: &[&str] = &[
+    "tcp",
+    "shm",
+    "udp",
+    "sockets",
+    "net",
+    "verbs",
+    "efa",
+    "cxi",
+    "opx",
+    "psm",
+    "psm2",
+    "psm3",
+    "ucx",
+    "mlx",
+    "lnx",
+    "lpp",
+    "sm2",
+    "usnic",
+    "gni",
+    "bgq",
+    "netdir",
+    "mrail",
+    "rstream",
+    "ofi_rxm",
+    "ofi_rxd",
+    "ofi_mrail",
+];
+
+/// Parses the name of a provider, or several stacked with `;`. The check is here because every rank would
+/// print libfabric's error, in many lines.
+fn provider(text: &str) -> Result<String, String> {
+    let is_known = |name: &str| PROVIDERS.contains(&name);
+    // A user's folder of providers may have others.
+    if text.split(';').all(is_known) || env::var_os("FI_PROVIDER_PATH").is_some() {
+        return Ok(text.into());
+    }
+    let names = PROVIDERS[..8].join(", ");
+    Err(format!(
+        "libfabric has no provider of that name: use {names} … (`fi_info -l` lists those that are here)"
+    ))
+}
+
+/// How messages go from rank to rank.
+#[derive(Clone, Debug, Args)]
+pub struct RouteArgs {
+    /// Run over this provider of libfabric, as in tcp or shm
+    ///
+    /// By default the one that FI_PROVIDER names, or tcp where there is no network with one of its own. shm is
+    /// for MPICH alone.
+    #[arg(long, value_name = "NAME", value_parser = provider, help_heading = ROUTE, hide_short_help = true)]
+    provider: Option<String>,
+
+    /// Send departure times as stamps, or go by arrival
+    ///
+    /// Stamps travel in the data of completions; without them the time of arrival serves. By default stamps,
+    /// where all ranks are on one host.
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        value_parser = ["auto", "stamp", "arrival"],
+        help_heading = ROUTE,
+        hide_short_help = true
+    )]
+    carrier: String,
+
+    /// End sends that ask for delivery here or there
+    ///
+    /// Those of endpoints that ask for delivery, as MPICH's do: with their departure (local), or when the
+    /// receiver's answer would be back, 2 L later (delivered).
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "local",
+        value_parser = ["local", "delivered"],
+        help_heading = ROUTE,
+        hide_short_help = true
+    )]
+    completion: String,
+
+    /// Let a message wait for its gap here
+    ///
+    /// In the interface, so that the sender goes on at once, or at the sender, whose next send waits.
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "interface",
+        value_parser = ["interface", "sender"],
+        help_heading = ROUTE,
+        hide_short_help = true
+    )]
+    gap_at: String,
+
+    /// Turn the dials between two groups of ranks alone, as in 0-3,4-7
+    ///
+    /// Groups of ranks or hosts, as in 0-3,4-7 for two racks, or node1+node2,node3. What stays within a group is
+    /// left as it is.
+    #[arg(long, value_name = "GROUP,GROUP", help_heading = ROUTE, hide_short_help = true)]
+    between: Option<Between>,
+}
+
+impl RouteArgs {
+    /// Returns the provider, if the user named one.
+    pub fn provider(&self) -> Option<&str> {
+        self.provider.as_deref()
+    }
+
+    /// Returns the options, each with its name.
+    pub fn spelled(&self) -> [(&'static str, String); 5] {
+        let between = self.between.as_ref().map_or("all ranks".into(), Between::to_string);
+        [
+            ("--provider", self.provider.clone().unwrap_or_else(|| "none".into())),
+            ("--carrier", self.carrier.clone()),
+            ("--completion", self.completion.clone()),
+            ("--gap-at", self.gap_at.clone()),
+            ("--between", between),
+        ]
+    }
+
+    /// Returns the groups of ranks between which messages are dialled.
+    pub fn between(&self) -> Option<&Between> {
+        self.between.as_ref()
+    }
+
+    /// Returns the plan of a run with these dial settings.
+    pub fn plan(&self, turns: Vec<Turn>) -> Plan {
+        let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier);
+        let completion = Completion::ALL.into_iter().find(|completion| completion.name() == self.completion);
+        let gap_at = GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == self.gap_at);
+        Plan {
+            carrier: carrier.unwrap_or_default(),
+            turns,
+            grain_shift: grain_shift(),
+            between: self.between.clone(),
+            completion: completion.unwrap_or_default(),
+            gap_at: gap_at.unwrap_or_default(),
+            ..Plan::default()
+        }
+    }
+}
