@@ -7,7 +7,7 @@ use super::{
 use crate::abi::{self, Address, Entry, Opaque};
 use crate::account::Word;
 use crate::fault::{self, Side};
-use crate::hook::Force;
+use crate::hook::force::Force;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Released;
 use netdyno_protocol::dial::link::Seen;

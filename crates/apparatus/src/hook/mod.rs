@@ -1,20 +1,19 @@
 //! The hook of this process: its control block, statistics and clock, and the emulated interface that all
 //! messages of the process pass through.
 
+pub mod force;
+
 use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
 use crate::fault::{Entry, InjectedFault, Side};
-use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan, Turn};
+use crate::hook::force::{Draft, Force};
+use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
-use netdyno_protocol::dial::course::Course;
 use netdyno_protocol::dial::link::{SIZES, Usual, size_class};
-use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::stamp::Grain;
-use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use netdyno_protocol::dial::terms::Terms;
-use netdyno_protocol::dial::timing::{Capacity, Departed, Departures, Gate};
-use netdyno_protocol::dial::variation::Variation;
+use netdyno_protocol::dial::timing::{Capacity, Departures, Gate};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::any::Any;
 use std::cell::Cell;
@@ -25,19 +24,6 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// A dial setting, converted to ticks of this host's clock.
-#[derive(Debug)]
-pub struct Force {
-    course: Course,
-    /// The state that decides which effective parameters a message gets, where these vary.
-    variation: Mutex<Variation>,
-    capacity: usize,
-    /// Each message departs as soon as it is sent: neither a gap nor a capacity delays it.
-    departs_at_once: bool,
-    /// The receive gap is dialled: a message may wait for the release of the one before it.
-    turns_recv_gap: bool,
-}
 
 /// The sending and the receiving side of the process's emulated interface.
 #[derive(Debug)]
@@ -432,136 +418,6 @@ pub fn fail_by(panic: &(dyn Any + Send)) {
         hook.fail_by(panic);
     } else if let Some(Some((_, account))) = ACCOUNT.get() {
         note_failure(account, words_of(panic));
-    }
-}
-
-/// A message that is being sent.
-pub struct Draft {
-    /// Its effective dial parameters.
-    pub terms: Terms,
-    /// When its send overhead ended.
-    pub began: u64,
-    /// When the hook called the provider.
-    pub given: u64,
-    /// When the provider returned; 0 where this send is not timed.
-    pub taken: u64,
-    /// When the provider is expected to return, by the usual time of a send. The time until then is
-    /// overhead.
-    pub sent: u64,
-    /// Its departure.
-    pub departs: Departed,
-    /// The sending side before and after this message, to undo the departure if the provider refuses it.
-    change: Option<(Departures, Departures)>,
-}
-
-impl Force {
-    /// Converts a dial setting to ticks. Returns `None` if it dials nothing.
-    fn of(
-        turn: &Turn,
-        profile: Option<&Profile>,
-        tick_ns: f64,
-        seed: u64,
-    ) -> Result<Option<Self>, PageError> {
-        let Turn { dials, own, capacity } = turn;
-        if dials.are_none() && profile.is_none() && *capacity == 0 {
-            return Ok(None);
-        }
-        let course = Course::new(dials, profile, own, tick_ns);
-        let course = course.map_err(|error| PageError(error.to_string()))?;
-        let is_turned =
-            |dial| dials.get(dial).is_some() || profile.is_some_and(|profile| profile.turns(dial));
-        let turns = |effect| Dial::ALL.into_iter().any(|dial| dial.effect() == effect && is_turned(dial));
-        Ok(Some(Self {
-            variation: Mutex::new(Variation::new(&course, seed)),
-            course,
-            capacity: *capacity as usize,
-            turns_recv_gap: turns(Effect::Gap(LinkEnd::Receiver)),
-            departs_at_once: !turns(Effect::Gap(LinkEnd::Sender))
-                && !turns(Effect::GapPerByte)
-                && *capacity == 0,
-        }))
-    }
-
-    /// Returns the parameters of a message that is sent at `now`. `free` returns when the sender's
-    /// interface is free of earlier messages.
-    pub fn terms(&self, now: u64, free: impl FnOnce() -> u64) -> Terms {
-        self.terms_of(|variation| variation.departing(&self.course, now, free()))
-    }
-
-    /// Returns the parameters of a message that is seen at `now` and whose stamp says that it departed at
-    /// `departed`.
-    pub fn terms_seen(&self, now: u64, departed: u64) -> Terms {
-        self.terms_of(|variation| variation.seen(&self.course, now, Some(departed)))
-    }
-
-    /// Returns the parameters of a message that is released at `at`.
-    pub fn terms_released(&self, at: u64) -> Terms {
-        self.terms_of(|variation| variation.released(&self.course, at))
-    }
-
-    #[inline]
-    fn terms_of(&self, vary: impl FnOnce(&mut Variation) -> Terms) -> Terms {
-        if self.course.is_steady() {
-            return *self.course.steady();
-        }
-        vary(&mut self.variation())
-    }
-
-    /// Returns the latency of a message that arrives at `here`.
-    pub fn latency(&self, here: u64) -> u64 {
-        if self.course.is_steady() {
-            return self.course.steady().latency.ticks();
-        }
-        self.variation().latency(&self.course, here)
-    }
-
-    fn variation(&self) -> MutexGuard<'_, Variation> {
-        self.variation.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the gap of the message before, if gaps are waited for at the sender. Returns the time at
-    /// which the gap is over. Returns `None` if the gap lasts longer than `Hook::short_wait`.
-    pub fn wait_for_gap(&self, hook: &Hook, began: u64) -> Option<u64> {
-        if hook.gap_at == GapAt::Interface || self.departs_at_once {
-            return Some(began);
-        }
-        let free = hook.sides().departures.free();
-        if free > began.saturating_add(hook.short_wait) {
-            return None;
-        }
-        Some(if free > began { spin_until(free) } else { began })
-    }
-
-    /// Computes the departure of a message of `bytes`. Returns `None` if the capacity is used up.
-    pub fn depart(&self, hook: &Hook, began: u64, bytes: usize, terms: Terms) -> Option<Draft> {
-        let sent = began.saturating_add(hook.sending[size_class(bytes)].load(Relaxed));
-        if self.departs_at_once {
-            let departs = Departed { at: sent, at_once: true };
-            return Some(Draft { terms, began, given: began, taken: 0, sent, departs, change: None });
-        }
-        let mut sides = hook.sides();
-        if self.capacity > 0 && !sides.capacity(self.capacity).has_room(began) {
-            return None;
-        }
-        let before = sides.departures.clone();
-        let first = began.saturating_add(hook.sending_least.load(Relaxed)).min(sent);
-        let departs = sides.departures.depart_over(first, sent, bytes, &terms);
-        let change = Some((before, sides.departures.clone()));
-        Some(Draft { terms, began, given: began, taken: 0, sent, departs, change })
-    }
-
-    /// Records that the provider has taken the message, which counts against the capacity until it
-    /// arrives.
-    pub fn sent(&self, sides: &mut Sides, draft: &Draft) {
-        if self.capacity > 0 {
-            let arrival = draft.departs.at.saturating_add(draft.terms.latency.ticks());
-            sides.capacity(self.capacity).depart(arrival);
-        }
-    }
-
-    /// Returns whether a capacity is dialled, so that [`Force::sent`] has an effect.
-    pub fn has_capacity(&self) -> bool {
-        self.capacity > 0
     }
 }
 
