@@ -1,4 +1,5 @@
-//! The table of the dials, one entry for each. Parsing, options, settings, texts and checks are derived from it.
+//! The table of the dials, one entry for each. Parsing, options, settings, texts and checks are derived from
+//! it.
 
 use core::fmt;
 
