@@ -201,7 +201,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn stage() -> (BounceWriter, BounceReader) {
-        let region = Arc::new(Region::on_heap(64 + LEN));
+        let region = Arc::new(Region::anonymous(64 + LEN));
         // SAFETY: one end for each side, on memory that nothing else uses.
         unsafe { (BounceWriter::new(&region, 64), BounceReader::new(&region, 64)) }
     }

@@ -314,7 +314,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     fn lane() -> (Writer, Reader) {
-        let region = Arc::new(Region::on_heap(64 + LEN));
+        let region = Arc::new(Region::anonymous(64 + LEN));
         // SAFETY: one end each, on memory that nothing else uses.
         unsafe { (Writer::new(&region, 64), Reader::new(&region, 64)) }
     }

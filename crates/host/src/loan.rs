@@ -5,48 +5,18 @@
 //! it writable (`F_SEAL_FUTURE_WRITE`, Linux 5.1).
 
 use crate::bytes::Readable;
-use crate::pages::page_bytes;
-use crate::segment::{SEALS, SegmentError, is_segment};
+use crate::pages::{base, page_bytes};
+use crate::segment::{SEALS, SegmentError, is_segment, system};
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-
-/// A memory mapping, unmapped on drop.
-#[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: a mapping belongs to the process, not to a thread.
-unsafe impl Send for Mapping {}
-// SAFETY: this module only reads the memory, by copies of atomic bytes. They may race with writes of its
-// owner.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    /// Maps all `len` bytes of a file. `len` is a whole number of pages, and `access` the protection of the
-    /// mapping.
-    fn new(fd: impl AsFd, len: usize, access: ProtFlags) -> Result<Self, Errno> {
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, fd, 0)? };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::FAULT)?, len })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the mapping. Unmapping an existing mapping cannot fail.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
-    }
-}
 
 /// Memory of this process that other processes can map for reading.
 #[derive(Debug)]
 pub struct Loan {
-    memory: Mapping,
+    memory: MmapRaw,
     fd: OwnedFd,
 }
 
@@ -56,31 +26,29 @@ impl Loan {
     /// # Errors
     /// Returns `SegmentError` if the system refuses the memory.
     pub fn create(len: usize) -> Result<Self, SegmentError> {
-        let system = |what| move |error| SegmentError::System { what, error };
         let len = len.max(1).checked_next_multiple_of(page_bytes()).ok_or(Errno::NOMEM);
         let len = len.map_err(system("map so much memory"))?;
         let fd = memfd_create(c"netdyno-lent", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .map_err(system("make a memfd"))?;
         ftruncate(&fd, len as u64).map_err(system("size a memfd"))?;
-        let memory =
-            Mapping::new(&fd, len, ProtFlags::READ | ProtFlags::WRITE).map_err(system("map memory"))?;
+        let memory = MmapOptions::new().len(len).map_raw(&fd).map_err(system("map memory"))?;
         fcntl_add_seals(&fd, SealFlags::FUTURE_WRITE | SEALS).map_err(system("seal a memfd"))?;
         Ok(Self { memory, fd })
     }
 
     /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
-        self.memory.base
+        base(&self.memory)
     }
 
     /// Returns the length in bytes, a whole number of pages.
     pub fn len(&self) -> usize {
-        self.memory.len
+        self.memory.len()
     }
 
     /// Reports whether the memory is empty, which it never is.
     pub fn is_empty(&self) -> bool {
-        self.memory.len == 0
+        self.memory.len() == 0
     }
 
     /// Returns the descriptor, to be passed to the process that is to read the memory.
@@ -91,7 +59,7 @@ impl Loan {
 
 /// A read-only mapping of another process's memory.
 #[derive(Debug)]
-pub struct Borrowed(Mapping);
+pub struct Borrowed(MmapRaw);
 
 impl Borrowed {
     /// Maps memory that another process has passed. Returns `None` if the file has another length, or if it
@@ -101,7 +69,7 @@ impl Borrowed {
         if !is_segment(&fd, len) {
             return None;
         }
-        Mapping::new(fd, len, ProtFlags::READ).ok().map(Self)
+        MmapOptions::new().len(len).map_raw_read_only(&fd.as_fd()).ok().map(Self)
     }
 
     /// Returns the `len` bytes from `offset` on, readable while the mapping is borrowed. Returns `None` if
@@ -118,11 +86,11 @@ impl Borrowed {
     pub fn bytes(&self, offset: u64, len: usize) -> Option<Readable<'_>> {
         let offset = usize::try_from(offset).ok()?;
         let end = offset.checked_add(len)?;
-        if end > self.0.len {
+        if end > self.0.len() {
             return None;
         }
         // SAFETY: the offset is inside the mapping, or just behind its last byte.
-        let base = unsafe { self.0.base.add(offset) };
+        let base = unsafe { base(&self.0).add(offset) };
         // SAFETY: these bytes stay mapped while `self` is borrowed. No code of this process has a
         // reference to them or writes to them, because the mapping is read-only.
         Some(unsafe { Readable::new(base, len) })
@@ -156,8 +124,8 @@ mod tests {
     fn nobody_else_writes_or_shortens_it() {
         let loan = Loan::create(page_bytes()).unwrap();
         assert_eq!(ftruncate(loan.as_fd(), 0), Err(Errno::PERM));
-        let writing = Mapping::new(loan.as_fd(), page_bytes(), ProtFlags::READ | ProtFlags::WRITE);
-        assert_eq!(writing.err(), Some(Errno::PERM));
+        let writing = MmapRaw::map_raw(&loan.as_fd()).unwrap_err();
+        assert_eq!(Errno::from_io_error(&writing), Some(Errno::PERM));
         let _ = rustix::io::write(loan.as_fd(), &[9]).expect_err("it is sealed");
     }
 

@@ -36,7 +36,7 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 
 fn ring() -> (ring::Writer, ring::Reader) {
     let place = Place { offset: CONTROL_BYTES, slots: SLOTS, cell: ring::LINE };
-    let region = Arc::new(Region::on_heap(CONTROL_BYTES + place.len()));
+    let region = Arc::new(Region::anonymous(CONTROL_BYTES + place.len()));
     place.lay_out(&region);
     // SAFETY: one end of each kind, on memory that nothing else uses.
     unsafe { (ring::Writer::new(&region, place), ring::Reader::new(&region, place)) }
@@ -83,7 +83,7 @@ fn a_payload_is_read_before_its_slot_is_written_again() {
 #[test]
 fn a_piece_is_read_before_its_place_is_written_again() {
     loom::model(|| {
-        let region = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
+        let region = Arc::new(Region::anonymous(CONTROL_BYTES + lane::LEN));
         lane::lay_out(&region, CONTROL_BYTES);
         // SAFETY: one end of each kind, on memory that nothing else uses.
         let (mut writer, mut reader) =
@@ -120,7 +120,7 @@ fn a_piece_is_read_before_its_place_is_written_again() {
 #[test]
 fn a_cell_is_emptied_before_it_is_filled_again() {
     loom::model(|| {
-        let region = Arc::new(Region::on_heap(CONTROL_BYTES + bounce::LEN));
+        let region = Arc::new(Region::anonymous(CONTROL_BYTES + bounce::LEN));
         bounce::lay_out(&region, CONTROL_BYTES);
         // SAFETY: one end of each kind, on memory that nothing else uses.
         let (mut writer, mut reader) =

@@ -1,9 +1,10 @@
 //! Anonymous memory that is not yet resident, and the system's limit and cost of locking it.
 
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munlock, munmap};
 use rustix::process::{Resource, getrlimit};
-use std::ptr::{NonNull, null_mut};
+use std::io;
+use std::ptr::NonNull;
 
 /// Returns the page size of this system in bytes: 4 KiB on x86-64, up to 64 KiB on aarch64.
 pub fn page_bytes() -> usize {
@@ -37,42 +38,44 @@ pub fn lock_limit_bytes() -> Option<u64> {
     getrlimit(Resource::Memlock).current
 }
 
+/// Maps `bytes` bytes of zeroed memory of this process. No page is resident before it is touched.
+pub(crate) fn anonymous(bytes: usize) -> io::Result<MmapRaw> {
+    Ok(MmapOptions::new().len(bytes).map_anon()?.into())
+}
+
+/// Returns the address of the first byte of a mapping.
+pub(crate) fn base(memory: &MmapRaw) -> NonNull<u8> {
+    NonNull::new(memory.as_mut_ptr()).expect("the kernel maps nothing at address 0")
+}
+
 /// Anonymous memory of this process.
 #[derive(Debug)]
-pub struct Pages {
-    base: NonNull<u8>,
-    bytes: usize,
-}
+pub struct Pages(MmapRaw);
 
 impl Pages {
     /// Maps at least `bytes` bytes. No page is resident before it is touched.
     ///
     /// # Errors
-    /// Returns `Errno` if the system has no space for the mapping.
-    pub fn untouched(bytes: usize) -> Result<Self, Errno> {
-        let bytes = bytes.max(1);
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe {
-            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
-        };
-        NonNull::new(base.cast()).map(|base| Self { base, bytes }).ok_or(Errno::NOMEM)
+    /// Returns an error if the system has no space for the mapping.
+    pub fn untouched(bytes: usize) -> io::Result<Self> {
+        anonymous(bytes.max(1)).map(Self)
     }
 
     /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
-        self.base
+        base(&self.0)
     }
 
     /// Returns the requested length in bytes, at least 1.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.0.len()
     }
 
     /// Writes to every page, so that all become resident.
     pub fn touch(&mut self) {
-        for offset in (0..self.bytes).step_by(page_bytes()) {
+        for offset in (0..self.bytes()).step_by(page_bytes()) {
             // SAFETY: inside the mapping, which this value owns.
-            unsafe { self.base.add(offset).write_volatile(1) };
+            unsafe { self.base().add(offset).write_volatile(1) };
         }
     }
 
@@ -80,33 +83,21 @@ impl Pages {
     /// memory.
     ///
     /// # Errors
-    /// Returns `Errno` if locking fails for another reason.
-    pub fn lock(&mut self) -> Result<bool, Errno> {
-        // SAFETY: a mapping of this length exists. Locking does not change its contents.
-        match unsafe { mlock(self.base.as_ptr().cast(), self.bytes) } {
-            Ok(()) => Ok(true),
-            Err(Errno::NOMEM | Errno::PERM | Errno::AGAIN) => Ok(false),
-            Err(error) => Err(error),
+    /// Returns an error if locking fails for another reason.
+    pub fn lock(&mut self) -> io::Result<bool> {
+        let locked = self.0.lock();
+        match locked.as_ref().err().and_then(Errno::from_io_error) {
+            Some(Errno::NOMEM | Errno::PERM | Errno::AGAIN) => Ok(false),
+            _ => locked.map(|()| true),
         }
     }
 
     /// Unlocks the pages.
     ///
     /// # Errors
-    /// Returns `Errno` if the system refuses.
-    pub fn unlock(&mut self) -> Result<(), Errno> {
-        // SAFETY: a mapping of this length exists. Unlocking does not change its contents.
-        unsafe { munlock(self.base.as_ptr().cast(), self.bytes) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, which ends with it.
-        unsafe {
-            // Unmapping an existing mapping cannot fail.
-            let _ = munmap(self.base.as_ptr().cast(), self.bytes);
-        }
+    /// Returns an error if the system refuses.
+    pub fn unlock(&mut self) -> io::Result<()> {
+        self.0.unlock()
     }
 }
 

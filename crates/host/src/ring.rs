@@ -385,7 +385,7 @@ mod tests {
 
     fn ring(slots: usize, cell: usize) -> (Writer, Reader) {
         let place = Place { offset: 64, slots, cell };
-        let region = Arc::new(Region::on_heap(64 + place.len()));
+        let region = Arc::new(Region::anonymous(64 + place.len()));
         // SAFETY: one end of each kind, on memory that nothing else uses.
         unsafe { (Writer::new(&region, place), Reader::new(&region, place)) }
     }

@@ -6,14 +6,13 @@ use crate::copy::copy;
 use crate::pages::page_bytes;
 use crate::random;
 use crate::region::Region;
+use memmap2::MmapOptions;
 use rustix::fs::{
     FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
     ftruncate, memfd_create, open,
 };
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -34,7 +33,7 @@ pub enum SegmentError {
         what: &'static str,
         /// The system's error.
         #[source]
-        error: Errno,
+        error: io::Error,
     },
     /// This process can open no memory at that descriptor.
     #[error(
@@ -45,15 +44,15 @@ pub enum SegmentError {
         pid: u32,
         /// The system's error.
         #[source]
-        error: Errno,
+        error: io::Error,
     },
     /// The opened file is not the expected segment. The value is the process identifier.
     #[error("what process {0} has at that descriptor is not the segment that was meant")]
     Foreign(u32),
 }
 
-fn system(what: &'static str) -> impl FnOnce(Errno) -> SegmentError {
-    move |error| SegmentError::System { what, error }
+pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> SegmentError {
+    move |error| SegmentError::System { what, error: error.into() }
 }
 
 /// A segment that this process created.
@@ -127,7 +126,8 @@ pub fn open_segment(pid: u32, fd: u32, nonce: [u8; NONCE_LEN], len: usize) -> Re
     // NONBLOCK keeps the open from hanging on a pipe. NOCTTY keeps a terminal from becoming the controlling
     // terminal of this process.
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let fd = open(path, flags, Mode::empty()).map_err(|error| SegmentError::NotThere { pid, error })?;
+    let fd = open(path, flags, Mode::empty())
+        .map_err(|error| SegmentError::NotThere { pid, error: error.into() })?;
     if !is_segment(&fd, len) {
         return Err(SegmentError::Foreign(pid));
     }
@@ -158,15 +158,7 @@ pub(crate) fn is_segment(fd: impl AsFd, len: usize) -> bool {
 }
 
 fn map(fd: impl AsFd, len: usize) -> Result<Region, SegmentError> {
-    // SAFETY: a new mapping at an address that the kernel chooses.
-    let base = unsafe {
-        mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
-    }
-    .map_err(system("map shared memory"))?;
-    let base = NonNull::new(base.cast())
-        .ok_or(SegmentError::System { what: "map shared memory", error: Errno::FAULT })?;
-    // SAFETY: the mapping is new, `len` bytes long and owned only here. The file is sealed against shrinking.
-    Ok(unsafe { Region::from_mapping(base, len) })
+    MmapOptions::new().len(len).map_raw(&fd.as_fd()).map(Region).map_err(system("map shared memory"))
 }
 
 #[cfg(all(test, not(miri)))]
@@ -203,6 +195,6 @@ mod tests {
     #[test]
     fn a_segment_cannot_be_shrunk() {
         let made = Segment::create(1).unwrap();
-        assert_eq!(ftruncate(&made.fd, 0), Err(Errno::PERM));
+        assert_eq!(ftruncate(&made.fd, 0), Err(rustix::io::Errno::PERM));
     }
 }

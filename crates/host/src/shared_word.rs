@@ -1,13 +1,10 @@
 //! A word in a file that other processes write. It publishes a value to all processes of a host, and each of
 //! them reads it at the cost of one load.
 
-use crate::pages::page_bytes;
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thiserror::Error;
 
@@ -38,18 +35,7 @@ pub enum SharedWordError {
 
 /// A 32-bit word of a file, in host byte order. This process only reads it.
 #[derive(Debug)]
-pub struct SharedWord {
-    /// The page that holds the word.
-    page: NonNull<u8>,
-    page_bytes: usize,
-    /// Offset of the word in the page, in bytes.
-    at: usize,
-}
-
-// SAFETY: a mapping belongs to the process, not to a thread.
-unsafe impl Send for SharedWord {}
-// SAFETY: concurrent threads only read, by atomics.
-unsafe impl Sync for SharedWord {}
+pub struct SharedWord(MmapRaw);
 
 impl SharedWord {
     /// Maps the word at byte `offset` of a file. The file must not be truncated while it is mapped.
@@ -64,44 +50,24 @@ impl SharedWord {
         if file.metadata().map_err(refused)?.len() < end as u64 {
             return Err(SharedWordError::Short { path: path.into(), offset });
         }
-        // A mapping must begin at a page boundary.
-        let page_bytes = page_bytes();
-        let at = offset % page_bytes;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let page = unsafe {
-            let start = (offset - at) as u64;
-            mmap(std::ptr::null_mut(), page_bytes, ProtFlags::READ, MapFlags::SHARED, &file, start)
-        };
-        let page = page.map_err(|error| refused(error.into()))?;
-        let page = NonNull::new(page.cast()).ok_or_else(|| refused(Errno::FAULT.into()))?;
-        Ok(Self { page, page_bytes, at })
+        let word = MmapOptions::new().offset(offset as u64).len(size_of::<u32>()).map_raw_read_only(&file);
+        word.map(Self).map_err(refused)
     }
 
     /// Returns the current value.
     #[inline]
     pub fn get(&self) -> u32 {
-        // SAFETY: four aligned bytes of the page, which stays mapped while `self` lives. Other processes may
-        // write them at any time, so they are only read as an atomic. Read-only memory allows atomic loads
-        // with relaxed ordering. If the file is truncated, the access kills this process and has no other
-        // effect.
-        unsafe { self.page.add(self.at).cast::<AtomicU32>().as_ref() }.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for SharedWord {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the mapping, which ends with it.
-        unsafe {
-            // Unmapping an existing mapping cannot fail.
-            let _ = munmap(self.page.as_ptr().cast(), self.page_bytes);
-        }
+        // SAFETY: four aligned bytes, which stay mapped while `self` lives. Other processes may write them at
+        // any time, so they are only read as an atomic. Read-only memory allows atomic loads with relaxed
+        // ordering. If the file is truncated, the access kills this process and has no other effect.
+        unsafe { &*self.0.as_ptr().cast::<AtomicU32>() }.load(Ordering::Relaxed)
     }
 }
 
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
-    use crate::pages::pretended::with_pages_of;
+    use crate::pages::page_bytes;
     use std::fs::OpenOptions;
     use std::os::unix::fs::FileExt;
 
@@ -124,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_seen() {
-        for offset in [0, 12, page_bytes() + 8] {
+        for offset in [0, 12, page_bytes() + 8, (64 << 10) + 8] {
             let scratch = Scratch::new(&format!("word-{offset}"), &vec![0; offset + 4]);
             let word = SharedWord::map(&scratch.0, offset).unwrap();
             let file = OpenOptions::new().write(true).open(&scratch.0).unwrap();
@@ -132,19 +98,6 @@ mod tests {
                 file.write_all_at(&u32::to_ne_bytes(value), offset as u64).unwrap();
                 assert_eq!(word.get(), value);
             }
-        }
-    }
-
-    #[test]
-    fn a_word_is_found_in_its_page_whatever_the_size_of_pages() {
-        for page in [page_bytes(), 64 << 10] {
-            with_pages_of(page, || {
-                let mut bytes = vec![0; page + 12];
-                bytes[page + 8] = 9;
-                let scratch = Scratch::new(&format!("word-{page}"), &bytes);
-                let word = SharedWord::map(&scratch.0, page + 8).unwrap();
-                assert_eq!((word.page_bytes, word.at, word.get().to_le()), (page, 8, 9));
-            });
         }
     }
 

@@ -402,7 +402,7 @@ impl Consumer {
 }
 
 fn untouched(bytes: usize) -> Result<Pages, ConsumerError> {
-    Pages::untouched(bytes).map_err(|error| ConsumerError::Memory { bytes, error: error.into() })
+    Pages::untouched(bytes).map_err(|error| ConsumerError::Memory { bytes, error })
 }
 
 #[cfg(test)]

@@ -383,7 +383,7 @@ mod tests {
     /// process.
     #[test]
     fn a_message_in_a_line_comes_as_it_was_sent() {
-        let memory = Arc::new(Region::on_heap(CONTROL_BYTES + lane::LEN));
+        let memory = Arc::new(Region::anonymous(CONTROL_BYTES + lane::LEN));
         // SAFETY: one writer and one reader, on memory of its own.
         let (mut writer, mut reader) =
             unsafe { (Writer::new(&memory, CONTROL_BYTES), Reader::new(&memory, CONTROL_BYTES)) };
