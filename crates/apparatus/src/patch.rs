@@ -9,8 +9,8 @@
 //! [ state ][ size, close, bind, … as many bytes as the provider's table says it has ]
 //! ```
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,9 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const FRONT: usize = 16;
 
 /// The addresses and sizes of all copies. They tell whether a table is one of them.
-static COPIES: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+static COPIES: Mutex<FxHashMap<usize, usize>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
 
-fn copies() -> MutexGuard<'static, Option<HashMap<usize, usize>>> {
+fn copies() -> MutexGuard<'static, FxHashMap<usize, usize>> {
     COPIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -30,7 +30,7 @@ fn layout(size: usize) -> Layout {
 
 /// Returns whether the table is a copy.
 pub fn is_ours<T>(table: *const T) -> bool {
-    copies().as_ref().is_some_and(|copies| copies.contains_key(&table.addr()))
+    copies().contains_key(&table.addr())
 }
 
 /// Copies a table and changes the copy. Returns the table itself if there is no memory.
@@ -52,7 +52,7 @@ pub unsafe fn copy<T: Copy, S>(table: *const T, state: NonNull<S>, change: impl 
         let copy = front.add(FRONT);
         ptr::copy_nonoverlapping(table.cast::<u8>(), copy, size);
         change(&mut *copy.cast::<T>());
-        copies().get_or_insert_default().insert(copy.addr(), room);
+        copies().insert(copy.addr(), room);
         copy.cast()
     }
 }
@@ -72,7 +72,7 @@ pub unsafe fn state<T, S>(table: *const T) -> NonNull<S> {
 /// # Safety
 /// Nothing uses the copy any more.
 pub unsafe fn free<T>(table: *const T) {
-    let room = copies().as_mut().and_then(|copies| copies.remove(&table.addr()));
+    let room = copies().remove(&table.addr());
     if let Some(room) = room {
         // SAFETY: `copy` allocated so many bytes from `FRONT` before the table on, and nothing uses them
         // any more.

@@ -17,7 +17,7 @@ use crate::queue::Queue;
 use crate::replace;
 use core::ffi::c_int;
 use netdyno_clock::ticks;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
@@ -37,7 +37,7 @@ pub struct Endpoint {
     has_data: bool,
     /// The address vector, and for each address whether its link is spared, that is, not dialled.
     peers: AtomicPtr<Av>,
-    spared: Mutex<HashMap<Address, bool>>,
+    spared: Mutex<FxHashMap<Address, bool>>,
     /// The counters of sends, writes and reads, in the order of [`Counts`].
     counters: [AtomicPtr<Counter>; 3],
     /// Whether operations complete with their delivery by default (`FI_DELIVERY_COMPLETE`).

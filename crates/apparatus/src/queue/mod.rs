@@ -16,8 +16,8 @@ use netdyno_protocol::dial::hold::Hold;
 use netdyno_protocol::dial::link::{Seen, Usual};
 use netdyno_protocol::dial::polls::Polls;
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane};
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -90,7 +90,7 @@ struct State {
     /// Messages that peeks found before they were due. The hook reports that these peeks found nothing.
     unfound: VecDeque<Entry>,
     /// Messages that peeks have found and the program has not received.
-    found: HashMap<Name, Found, BuildHasherDefault<Spread>>,
+    found: FxHashMap<Name, Found>,
     /// The polls that found nothing.
     looks: Looks,
     /// The time from which work in the hook counts towards the receive overhead.
@@ -129,29 +129,8 @@ struct Said {
 /// A function that reads entries and their sources from the provider's queue.
 type Fetch<'a> = &'a mut dyn FnMut(Opaque, usize, *mut Address) -> isize;
 
-/// A map by sender or by context.
-type Map<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
-
-/// A hasher for numbers and addresses. It need not resist chosen keys.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // Fibonacci hashing, by the golden ratio: the high bits are good, so they are mixed into the low
-        // ones.
-        let spread = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = spread ^ spread >> 32;
-    }
-}
+/// A map by sender or by context, whose hasher need not resist chosen keys.
+type Map<T> = FxHashMap<u64, T>;
 
 /// The receiving end of the link from one sender.
 #[derive(Default)]
