@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// The hook's state of a counter.
 pub struct Counter {
     hook: &'static Hook,
-    fid_ops: *const Ops,
-    ops: *const CntrOps,
+    fid_ops: *mut Ops,
+    ops: *mut CntrOps,
     /// Whether an operation was ever held back.
     holds: AtomicBool,
     state: Mutex<State>,

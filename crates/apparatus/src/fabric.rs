@@ -24,7 +24,7 @@ const FI_VERSION: u32 = 1 << 16 | 17;
 /// The hook's state of a fabric or a domain.
 pub struct Known<T> {
     hook: &'static Hook,
-    ops: *const T,
+    ops: *mut T,
 }
 
 /// The entry point that libfabric calls when it loads the library. Without the command's control block
@@ -88,7 +88,7 @@ pub unsafe fn hook_fabric(hook: &'static Hook, fabric: *mut Fabric) {
 impl<T> Known<T> {
     /// Allocates the state for the life of the process. Fabrics and domains are few, and their closing is
     /// not hooked.
-    fn keep(hook: &'static Hook, ops: *const T) -> NonNull<Self> {
+    fn keep(hook: &'static Hook, ops: *mut T) -> NonNull<Self> {
         NonNull::from(Box::leak(Box::new(Self { hook, ops })))
     }
 }
@@ -203,7 +203,7 @@ unsafe fn made(hook: &'static Hook, info: *const Info, ep: *mut Ep) {
     // SAFETY: libfabric filled the `info` of the endpoint; absent parts are null.
     unsafe {
         let Some(info) = info.as_ref() else { return };
-        let is_rdm = info.ep_attr.as_ref().is_some_and(|attr| attr.kind == abi::EP_RDM);
+        let is_rdm = info.ep_attr.as_ref().is_some_and(|attr| attr.type_ == abi::EP_RDM);
         if !is_rdm || info.caps & TRANSPORT == 0 {
             return;
         }

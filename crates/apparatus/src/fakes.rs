@@ -9,14 +9,13 @@
 use crate::abi::{
     self, AtomicMsg, AtomicOps, Cntr, CntrOps, Cq, CqAttr, CqOps, Domain, DomainAttr, DomainOps, Entry, Ep,
     EpAttr, ErrEntry, Fabric, FabricOps, Fid, Info, Msg, MsgOps, Ops, RmaMsg, RmaOps, TaggedMsg, TaggedOps,
-    TxAttr,
 };
 use crate::account::{self, Word};
 use crate::between::Who;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::fabric::{Known, hook_fabric};
-use crate::fake_calls::{CALLS, Call, SAMPLES, Sample, called};
+use crate::fake_calls::{CALLS, Call, SAMPLES, Sample, Table, called};
 use crate::fault::{self, InjectedFault, Side};
 use crate::hook::{Hook, Shared};
 use crate::page::{Carrier, Plan, Turn};
@@ -28,6 +27,7 @@ use netdyno_clock::ticks;
 use std::any::TypeId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::mem::zeroed;
 use std::path::Path;
 use std::ptr;
 use std::sync::Mutex;
@@ -160,7 +160,7 @@ impl World {
         let ep = Ep {
             fid: fid(&mut kept, 0),
             ops: ptr::null_mut(),
-            cm: ptr::null(),
+            cm: ptr::null_mut(),
             msg: kept.keep(MsgOps::fake()),
             rma: kept.keep(RmaOps::fake()),
             tagged: kept.keep(TaggedOps { senddata: Some(send_data), ..TaggedOps::fake() }),
@@ -183,100 +183,19 @@ impl World {
     }
 
     fn sample_arguments(kept: &mut Kept) {
-        kept.sample(Msg {
-            iov: ptr::null(),
-            desc: ptr::null_mut(),
-            iov_count: 0,
-            addr: 0,
-            context: ptr::null_mut(),
-            data: 0,
-        });
-        kept.sample(TaggedMsg {
-            iov: ptr::null(),
-            desc: ptr::null_mut(),
-            iov_count: 0,
-            addr: 0,
-            tag: 0,
-            ignore: 0,
-            context: ptr::null_mut(),
-            data: 0,
-        });
-        kept.sample(RmaMsg {
-            iov: ptr::null(),
-            desc: ptr::null_mut(),
-            iov_count: 0,
-            addr: 0,
-            rma_iov: ptr::null(),
-            rma_iov_count: 0,
-            context: ptr::null_mut(),
-            data: 0,
-        });
-        kept.sample(AtomicMsg {
-            iov: ptr::null(),
-            desc: ptr::null_mut(),
-            iov_count: 0,
-            addr: 0,
-            rma_iov: ptr::null(),
-            rma_iov_count: 0,
-            datatype: 0,
-            op: 0,
-            context: ptr::null_mut(),
-            data: 0,
-        });
-        kept.sample(CqAttr {
-            size: 0,
-            flags: 0,
-            format: abi::FORMAT_TAGGED,
-            wait_obj: 0,
-            signaling_vector: 0,
-            wait_cond: 0,
-            wait_set: ptr::null_mut(),
-        });
-        let tx_attr = kept.keep(TxAttr { caps: 0, mode: 0, op_flags: 0 });
-        let ep_attr =
-            kept.keep(EpAttr { kind: abi::EP_RDM, protocol: 0, protocol_version: 0, max_msg_size: 0 });
-        let domain_attr = kept.keep(DomainAttr {
-            domain: ptr::null_mut(),
-            name: ptr::null_mut(),
-            threading: 0,
-            control_progress: 0,
-            data_progress: 0,
-            resource_mgmt: 0,
-            av_type: 0,
-            mr_mode: 0,
-            mr_key_size: 0,
-            cq_data_size: 8,
-        });
-        kept.sample(Info {
-            next: ptr::null_mut(),
-            caps: abi::TAGGED,
-            mode: 0,
-            addr_format: 0,
-            src_addrlen: 0,
-            dest_addrlen: 0,
-            src_addr: ptr::null_mut(),
-            dest_addr: ptr::null_mut(),
-            handle: ptr::null_mut(),
-            tx_attr,
-            rx_attr: ptr::null_mut(),
-            ep_attr,
-            domain_attr,
-            fabric_attr: ptr::null_mut(),
-            nic: ptr::null_mut(),
-        });
-        kept.sample(ErrEntry {
-            op_context: ptr::null_mut(),
-            flags: 0,
-            len: 0,
-            buf: ptr::null_mut(),
-            data: 0,
-            tag: 0,
-            olen: 0,
-            err: 0,
-            prov_errno: 0,
-            err_data: ptr::null_mut(),
-            err_data_size: 0,
-        });
+        // SAFETY: numbers and pointers may be zero.
+        unsafe {
+            kept.sample::<Msg>(zeroed());
+            kept.sample::<TaggedMsg>(zeroed());
+            kept.sample::<RmaMsg>(zeroed());
+            kept.sample::<AtomicMsg>(zeroed());
+            kept.sample::<ErrEntry>(zeroed());
+            kept.sample(CqAttr { format: abi::CQ_FORMAT_TAGGED, ..zeroed() });
+            let tx_attr = kept.keep(zeroed());
+            let ep_attr = kept.keep(EpAttr { type_: abi::EP_RDM, ..zeroed() });
+            let domain_attr = kept.keep(DomainAttr { cq_data_size: 8, ..zeroed() });
+            kept.sample(Info { caps: abi::TAGGED, tx_attr, ep_attr, domain_attr, ..zeroed() });
+        }
         // Reads write to a buffer with room for one completion.
         let buffer = kept.keep(no_entry()).cast::<c_void>();
         SAMPLES.with_borrow_mut(|samples| samples.insert(TypeId::of::<c_void>(), buffer.cast()));
@@ -457,7 +376,7 @@ fn panic_in(nth: usize, name: &str, side: Side) {
 }
 
 /// The tables and states of the objects, to free those of an object that was closed in spite of a panic.
-struct Left([(*const Ops, Vec<*const c_void>); 3]);
+struct Left([(*mut Ops, Vec<*mut c_void>); 3]);
 
 impl Left {
     fn of(world: &World) -> Self {

@@ -38,7 +38,7 @@ pub fn is_ours<T>(table: *const T) -> bool {
 /// # Safety
 /// The table is one of libfabric's, whose first word is its size in bytes. `T` is a prefix of the table,
 /// or a later version with more members at the end. A null member may be all zero.
-pub unsafe fn copy<T: Copy, S>(table: *const T, state: NonNull<S>, change: impl FnOnce(&mut T)) -> *const T {
+pub unsafe fn copy<T: Copy, S>(table: *mut T, state: NonNull<S>, change: impl FnOnce(&mut T)) -> *mut T {
     // SAFETY: the table has as many bytes as its first word says. The copy has room for these and for a
     // `T`, zeroed where the table is shorter, and in front of it for the state.
     unsafe {
@@ -130,7 +130,7 @@ mod tests {
             let state = NonNull::from(Box::leak(Box::new(String::from("of the object"))));
             // SAFETY: both tables begin with their size.
             let copy = unsafe {
-                copy(table.as_ptr().cast::<Table>(), state, |copy| {
+                copy(table.as_ptr().cast_mut().cast::<Table>(), state, |copy| {
                     replace!(copy, one => ours, two => ours);
                 })
             };

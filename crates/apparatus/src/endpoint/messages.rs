@@ -77,7 +77,7 @@ macro_rules! messages {
             pass: call!(theirs.sendmsg(ep, msg, flags)),
             |provider| {
                 let data = (flags & abi::REMOTE_CQ_DATA != 0).then_some((*msg).data);
-                let bytes = bytes_of((*msg).iov, (*msg).iov_count);
+                let bytes = bytes_of((*msg).msg_iov, (*msg).iov_count);
                 state.send(&message((*msg).addr, bytes, sent_with(flags), (*msg).context), data, provider, |stamped| match stamped {
                     Some(data) => {
                         let msg = $msg { data, ..*msg };

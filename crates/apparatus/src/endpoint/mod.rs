@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
 /// The hook's state of an endpoint.
 pub struct Endpoint {
     pub hook: &'static Hook,
-    ops: *const Ops,
+    ops: *mut Ops,
     msg: AtomicPtr<MsgOps>,
     tagged: AtomicPtr<TaggedOps>,
     pub rma: AtomicPtr<RmaOps>,
@@ -126,7 +126,7 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
 unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
     /// Records the provider's table in the state and replaces it in the endpoint.
     unsafe fn table<T: Copy>(
-        place: *mut *const T,
+        place: *mut *mut T,
         note: &AtomicPtr<T>,
         state: NonNull<Endpoint>,
         change: impl FnOnce(&mut T),
@@ -138,7 +138,7 @@ unsafe fn patch_tables(ep: *mut Ep, state: NonNull<Endpoint>) {
             if theirs.is_null() || patch::is_ours(theirs) {
                 return;
             }
-            note.store(theirs.cast_mut(), Relaxed);
+            note.store(theirs, Relaxed);
             *place = patch::copy(theirs, state, change);
         }
     }
@@ -258,7 +258,7 @@ pub unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
     // SAFETY: the caller says that there are `count` entries.
     let parts = unsafe { std::slice::from_raw_parts(iov, count) };
     // The sum saturates; the provider refuses such a message.
-    parts.iter().fold(0, |bytes, part| part.len.saturating_add(bytes))
+    parts.iter().fold(0, |bytes, part| part.iov_len.saturating_add(bytes))
 }
 
 /// Restores the provider's tables, because the provider may look at them, and closes the endpoint.
@@ -266,7 +266,7 @@ pub unsafe fn bytes_of(iov: *const IoVec, count: usize) -> usize {
 /// # Safety
 /// The endpoint is live, and `state` is its state.
 unsafe fn close_theirs(ep: *mut Ep, state: &Endpoint) -> c_int {
-    fn theirs<T>(now: *const T, note: &AtomicPtr<T>) -> *const T {
+    fn theirs<T>(now: *mut T, note: &AtomicPtr<T>) -> *mut T {
         if patch::is_ours(now) { note.load(Relaxed) } else { now }
     }
     // SAFETY: the caller says that the endpoint is live.
@@ -383,7 +383,7 @@ entries! {
 ///
 /// # Safety
 /// The endpoint is live and has a table of ours.
-unsafe fn of(fid: *mut Fid) -> (NonNull<Endpoint>, *const Ops) {
+unsafe fn of(fid: *mut Fid) -> (NonNull<Endpoint>, *mut Ops) {
     // SAFETY: a table of ours leads to the state.
     unsafe {
         let state = patch::state::<_, Endpoint>((*fid).ops);

@@ -4,7 +4,7 @@ use super::{Counts, End, Endpoint, Operation, behind, bytes_of};
 use crate::abi::{self, Address, AtomicMsg, Ep, IoCount, IoVec, Opaque, RmaMsg};
 use crate::guard::entries;
 use crate::patch::{self, call};
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +23,7 @@ unsafe fn count_of(iov: *const IoCount, count: usize) -> usize {
 }
 
 /// Returns the bytes of `count` elements. The types are numbered from `FI_INT8` and `FI_UINT8` on.
-fn data_bytes(count: usize, datatype: c_int) -> usize {
+fn data_bytes(count: usize, datatype: c_uint) -> usize {
     let bytes = match datatype {
         0 | 1 => 1,
         2 | 3 => 2,
@@ -72,7 +72,7 @@ operations! {
         to, bytes_of(iov, count), Reads, End::Back, context
     }
     readmsg => readmsg(msg: *const RmaMsg, flags: u64) {
-        (*msg).addr, bytes_of((*msg).iov, (*msg).iov_count), Reads, End::Back, (*msg).context
+        (*msg).addr, bytes_of((*msg).msg_iov, (*msg).iov_count), Reads, End::Back, (*msg).context
     }
     write => write(buf: *const c_void, len: usize, desc: Opaque, to: Address, addr: u64, key: u64, context: Opaque) {
         to, len, Writes, there(state), context
@@ -81,7 +81,7 @@ operations! {
         to, bytes_of(iov, count), Writes, there(state), context
     }
     writemsg => writemsg(msg: *const RmaMsg, flags: u64) {
-        (*msg).addr, bytes_of((*msg).iov, (*msg).iov_count), Writes, there_with(flags), (*msg).context
+        (*msg).addr, bytes_of((*msg).msg_iov, (*msg).iov_count), Writes, there_with(flags), (*msg).context
     }
     inject => inject(buf: *const c_void, len: usize, to: Address, addr: u64, key: u64) {
         to, len, Writes, End::There, ptr::null_mut()
@@ -96,34 +96,34 @@ operations! {
 
 operations! {
     atomic state;
-    atomic_write => write(buf: *const c_void, count: usize, desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    atomic_write => write(buf: *const c_void, count: usize, desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count, datatype), Writes, there(state), context
     }
-    atomic_writev => writev(iov: *const IoCount, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    atomic_writev => writev(iov: *const IoCount, desc: *mut Opaque, count: usize, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count_of(iov, count), datatype), Writes, there(state), context
     }
     atomic_writemsg => writemsg(msg: *const AtomicMsg, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Writes, there_with(flags), (*msg).context
     }
-    atomic_inject => inject(buf: *const c_void, count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int) {
+    atomic_inject => inject(buf: *const c_void, count: usize, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint) {
         to, data_bytes(count, datatype), Writes, End::There, ptr::null_mut()
     }
-    readwrite => readwrite(buf: *const c_void, count: usize, desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    readwrite => readwrite(buf: *const c_void, count: usize, desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count, datatype), Reads, End::Back, context
     }
-    readwritev => readwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    readwritev => readwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, result: *mut IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count_of(iov, count), datatype), Reads, End::Back, context
     }
-    readwritemsg => readwritemsg(msg: *const AtomicMsg, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
+    readwritemsg => readwritemsg(msg: *const AtomicMsg, result: *mut IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
     }
-    compwrite => compwrite(buf: *const c_void, count: usize, desc: Opaque, compare: *const c_void, compare_desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    compwrite => compwrite(buf: *const c_void, count: usize, desc: Opaque, compare: *const c_void, compare_desc: Opaque, result: Opaque, result_desc: Opaque, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count, datatype), Reads, End::Back, context
     }
-    compwritev => compwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_int, op: c_int, context: Opaque) {
+    compwritev => compwritev(iov: *const IoCount, desc: *mut Opaque, count: usize, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *mut IoCount, result_desc: *mut Opaque, result_count: usize, to: Address, addr: u64, key: u64, datatype: c_uint, op: c_uint, context: Opaque) {
         to, data_bytes(count_of(iov, count), datatype), Reads, End::Back, context
     }
-    compwritemsg => compwritemsg(msg: *const AtomicMsg, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *const IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
+    compwritemsg => compwritemsg(msg: *const AtomicMsg, compare: *const IoCount, compare_desc: *mut Opaque, compare_count: usize, result: *mut IoCount, result_desc: *mut Opaque, result_count: usize, flags: u64) {
         (*msg).addr, bytes_of_atomic(msg), Reads, End::Back, (*msg).context
     }
 }
@@ -134,5 +134,5 @@ operations! {
 /// The message is live, and its vector is null or has `iov_count` entries.
 unsafe fn bytes_of_atomic(msg: *const AtomicMsg) -> usize {
     // SAFETY: the caller says so of the message and its vector.
-    unsafe { data_bytes(count_of((*msg).iov, (*msg).iov_count), (*msg).datatype) }
+    unsafe { data_bytes(count_of((*msg).msg_iov, (*msg).iov_count), (*msg).datatype) }
 }

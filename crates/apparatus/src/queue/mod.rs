@@ -10,7 +10,7 @@ use crate::hook::{Hook, inside, is_inside, spin_until};
 use crate::looks::Looks;
 use crate::patch;
 use crate::replace;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint};
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Hold;
 use netdyno_protocol::dial::link::{Seen, Usual};
@@ -41,8 +41,8 @@ const TIMED_EVERY: u32 = 16;
 /// The hook's state of a completion queue.
 pub struct Queue {
     hook: &'static Hook,
-    fid_ops: *const Ops,
-    ops: *const CqOps,
+    fid_ops: *mut Ops,
+    ops: *mut CqOps,
     /// The bytes of an entry; `None` where the format has too few members to dial messages.
     entry_bytes: Option<usize>,
     /// Whether a dialled endpoint completes sends or receives in the queue.
@@ -149,10 +149,10 @@ impl Queue {
     ///
     /// # Safety
     /// The queue is a live one of libfabric's with that format, and nothing else uses it yet.
-    pub unsafe fn install(hook: &'static Hook, cq: *mut Cq, format: c_int) {
+    pub unsafe fn install(hook: &'static Hook, cq: *mut Cq, format: c_uint) {
         let entry_bytes = match format {
-            abi::FORMAT_DATA => Some(std::mem::offset_of!(Entry, tag)),
-            abi::FORMAT_TAGGED => Some(size_of::<Entry>()),
+            abi::CQ_FORMAT_DATA => Some(std::mem::offset_of!(Entry, tag)),
+            abi::CQ_FORMAT_TAGGED => Some(size_of::<Entry>()),
             _ => None,
         };
         // SAFETY: the caller says that the queue is live, so that its tables are. The state lives until
