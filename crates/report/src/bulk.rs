@@ -2,9 +2,9 @@
 
 mod verdict;
 
-use crate::quantity::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
+use netdyno_measure::show::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::stats::Interval;
 pub use verdict::verdict;
 

@@ -13,9 +13,9 @@ mod differences;
 mod figures;
 pub mod table;
 
-use crate::quantity::{NONE, number, percent};
 use alike::Alike;
 use netdyno_measure::record::{Doubt, LayerResult, Record, Status};
+use netdyno_measure::show::{NONE, number, percent};
 use netdyno_measure::stats::Interval;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! Contention as text: the lines below a layer's parameters in a table.
 
-use crate::quantity::{NONE, counted, number, number_and_interval, time, time_and_interval};
 use netdyno_measure::contention::record::{Compared, Contention, ManyToOne, Quotient, Rate};
 use netdyno_measure::record::Parameter;
+use netdyno_measure::show::{NONE, counted, number_and_interval, per_second, time, time_and_interval};
 
 /// The largest number of counts of requesters that each get a line. With more counts only powers of two and
 /// the last one do.
@@ -81,17 +81,6 @@ pub fn ratio(quotient: Option<Quotient>) -> String {
     }
 }
 
-/// Returns a message rate, as `4.31 M/s`.
-pub fn per_second(value: f64) -> String {
-    let (scale, unit) = match value.abs() {
-        v if v >= 999.5e6 => (1e9, " G/s"),
-        v if v >= 999.5e3 => (1e6, " M/s"),
-        v if v >= 999.5 => (1e3, " k/s"),
-        _ => (1.0, "/s"),
-    };
-    format!("{}{unit}", number(value / scale))
-}
-
 fn many_to_one(found: &Contention) -> Vec<String> {
     let mut lines = vec!["K requesters to one replier:".into()];
     lines
@@ -132,17 +121,4 @@ fn rates(rates: &[Rate]) -> Vec<String> {
         format!("  {:<5} {all:>9}  {:<22} {:>5}", rate.pairs, ratio(Some(rate.ratio)), rate.model)
     }));
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_have_three_digits_and_a_unit() {
-        assert_eq!(
-            [4.307e6, 999.9e3, 123.4, 2e9].map(per_second),
-            ["4.31 M/s", "1.00 M/s", "123/s", "2.00 G/s"]
-        );
-    }
 }

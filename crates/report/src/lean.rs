@@ -1,8 +1,7 @@
 //! The shares of a layer's round trip, and its ratios to the lean layer on the same path.
 
-use crate::quantity::{number, number_and_interval};
 use netdyno_measure::record::{LayerResult, Logp, Ratio};
-use netdyno_measure::show::Percent;
+use netdyno_measure::show::{Percent, number, number_and_interval};
 
 /// Returns the ratios of a layer to the lean layer on its path.
 pub fn beside<'a>(result: &LayerResult, ratios: &'a [Ratio]) -> Vec<&'a Ratio> {

@@ -20,7 +20,6 @@ mod lean;
 mod lines;
 mod notes;
 mod overlap;
-mod quantity;
 mod registration;
 mod strata;
 pub mod sweep;

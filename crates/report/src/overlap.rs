@@ -1,10 +1,9 @@
 //! The findings of `overlap`, for the terminal and for CSV.
 
 use crate::lines::{Lines, length};
-use crate::quantity::{NONE, percent, rate, time, time_and_interval};
 use netdyno_measure::overlap::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use netdyno_measure::record::{Parameter, Status};
-use netdyno_measure::show::Size;
+use netdyno_measure::show::{NONE, Size, percent, rate, time, time_and_interval};
 use netdyno_measure::stats::Interval;
 
 /// The largest number of columns of a table. A table omits further columns from the middle.

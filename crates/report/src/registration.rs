@@ -1,10 +1,9 @@
 //! The findings of `registration`, for the terminal and for CSV.
 
 use crate::lines::{Lines, length};
-use crate::quantity::{NONE, time};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::registration::record::{Registration, SizeCosts};
-use netdyno_measure::show::Bytes;
+use netdyno_measure::show::{Bytes, NONE, time};
 
 /// Widths of the columns: the size, and a cost.
 const SIZE: usize = 8;

@@ -1,7 +1,7 @@
 //! Strata in words, for the table: one line for each stratum of a result with several.
 
-use crate::quantity::{counted, number_and_interval, time, time_and_interval};
 use netdyno_measure::record::{LayerResult, Parameters, Status};
+use netdyno_measure::show::{counted, number_and_interval, time, time_and_interval};
 use netdyno_measure::strata::Stratum;
 
 /// Returns a line for each stratum of a result with several strata. Returns no line for other results.

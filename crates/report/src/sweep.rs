@@ -3,8 +3,7 @@
 mod verdict;
 
 use crate::lines::Lines;
-use crate::quantity::{NONE, round_time};
-use netdyno_measure::show::{Number, Percent, Time};
+use netdyno_measure::show::{NONE, Number, Percent, Time, round_time};
 use netdyno_measure::sweep::{Sweep, Swept};
 use verdict::is_insignificant;
 pub use verdict::verdict;

@@ -10,7 +10,6 @@ pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
 use crate::lines::{Lines, length};
 use crate::notes::{Note, Notes, marks};
 use crate::overlap;
-use crate::quantity::{NONE, counted, number_and_interval, percent, time, time_interval};
 use crate::registration;
 use crate::strata;
 use crate::transport::transport;
@@ -18,6 +17,7 @@ use crate::validation;
 use netdyno_measure::record::{
     Environment, Found, LayerResult, Logp, Options, Parameter, Ratio, Record, Status,
 };
+use netdyno_measure::show::{NONE, counted, number_and_interval, percent, time, time_interval};
 
 /// The names of the columns.
 const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];

@@ -1,8 +1,8 @@
 //! The transport statistics of a layer that keeps them, in one line.
 
-use crate::quantity::percent;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::record::Logp;
+use netdyno_measure::show::percent;
 
 /// Describes the messages, the retransmitted ones, stray datagrams, and the memory of a connection. Returns
 /// `None` if the layer keeps no statistics.

@@ -1,9 +1,8 @@
 //! The tables of the dials, for the terminal and for CSV.
 
 use crate::lines::{COLUMNS_FROM, Lines};
-use crate::quantity::{NONE, Unit};
 use netdyno_measure::record::Status;
-use netdyno_measure::show::Percent;
+use netdyno_measure::show::{NONE, Percent, Unit};
 use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
 use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};

@@ -3,10 +3,9 @@
 //! No statement goes beyond its interval. The share of the data that a processor carries is stated only if
 //! the interval of that share decides it.
 
-use crate::quantity::{bytes, rate, time_and_interval};
 use netdyno_measure::bulk::record::{Bulk, Carried, Overlaps, SizeFigures};
 use netdyno_measure::record::Status;
-use netdyno_measure::show::Percent;
+use netdyno_measure::show::{Percent, bytes, rate, time_and_interval};
 use netdyno_measure::stats::Interval;
 
 /// Returns the verdict.

@@ -2,8 +2,8 @@
 
 use super::{Change, Compared, Comparison, Figure, Pair, Setting, Source, Verdict};
 use crate::lines::Lines;
-use crate::quantity::{NONE, counted, number, percent, time};
 use netdyno_measure::record::{Doubt, Status};
+use netdyno_measure::show::{NONE, counted, number, percent, time};
 
 /// Returns the table, ended by a line feed. No line is longer than `width`, or than 40 characters if
 /// `width` is less.

@@ -2,8 +2,8 @@
 
 use super::names::listed;
 use super::subject::Subject;
-use crate::quantity::counted;
 use netdyno_measure::record::LayerResult;
+use netdyno_measure::show::counted;
 
 /// Returns the circumstances of a signature in a line.
 pub fn of_signature(subject: &Subject<'_>) -> String {

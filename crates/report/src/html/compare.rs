@@ -9,9 +9,9 @@ use super::scale::Scale;
 use super::tables::two_lines;
 use crate::compare::table::{concern, judgement, layers, method, source, title as of_pair, value, words};
 use crate::compare::{Change, Compared, Comparison, Figure, Pair, Source};
-use crate::quantity::{NONE, Unit, bytes, number_and_interval, percent, round_number};
 use maud::{Markup, html};
 use netdyno_measure::record::Status;
+use netdyno_measure::show::{NONE, Unit, bytes, number_and_interval, percent, round_number};
 use netdyno_measure::stats::Interval;
 
 /// Rows of a chart of one size.
@@ -280,14 +280,14 @@ fn table(pair: &Pair) -> Markup {
 
 /// Returns a figure of one side with its interval below it. A time has the unit `time`.
 fn cell(figure: &Figure, unit: &str, time: Unit) -> Markup {
-    let scale = if unit == "ns" { time } else { Unit { name: "ns/B", ns: 1.0 } };
+    let scale = if unit == "ns" { time } else { Unit { name: "ns/B", size: 1.0 } };
     let Some(value) = figure.value.filter(|value| value.is_finite() && figure.status != Status::Unobservable)
     else {
         return html! { span.none { (NONE) } };
     };
     let bound = if figure.status == Status::UpperBound { "≤ " } else { "" };
-    let ends = |ci: Interval| Interval { lo: ci.lo / scale.ns, hi: ci.hi / scale.ns };
-    let text = number_and_interval(value / scale.ns, sound(figure.ci).map(ends));
+    let ends = |ci: Interval| Interval { lo: ci.lo / scale.size, hi: ci.hi / scale.size };
+    let text = number_and_interval(value / scale.size, sound(figure.ci).map(ends));
     let (number, interval) = text.split_once(' ').unwrap_or((&text, ""));
     html! {
         (bound) (with_minus(number)) "\u{a0}" (scale.name)

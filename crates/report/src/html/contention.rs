@@ -6,11 +6,11 @@ mod matrix;
 
 use super::parts::{pretty, shown, sound, time, with_minus};
 use super::tables::two_lines;
-use crate::contention::{per_second, ratio};
-use crate::quantity::{NONE, counted, number, percent, time_and_interval};
+use crate::contention::ratio;
 use maud::{Markup, html};
 use netdyno_measure::contention::record::{Compared, Contention, Quotient};
 use netdyno_measure::record::{LayerResult, Parameter, Record};
+use netdyno_measure::show::{NONE, counted, number, per_second, percent, time_and_interval};
 use netdyno_measure::stats::Interval;
 
 /// In sentences a ratio counts as 1 if its interval is within this distance of 1.

@@ -1,9 +1,9 @@
 //! The host of a record, and the options of the run.
 
 use super::parts::{time, with_minus};
-use crate::quantity::{number, percent};
 use maud::{Markup, html};
 use netdyno_measure::record::{ClockReading, Detours, Environment, Options, Record};
+use netdyno_measure::show::{number, percent};
 
 /// Returns the host, the peer's host and the options of a record as a list.
 pub fn list(record: &Record) -> Markup {

@@ -3,9 +3,9 @@
 use super::parts::{pretty, with_minus};
 use super::subject::Subject;
 use crate::lean::beside;
-use crate::quantity::{NONE, number_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::record::{Ratio, Share};
+use netdyno_measure::show::{NONE, number_and_interval};
 
 /// The parameters in each column of ratios: the plateau stands in for a g that is not measured.
 const RATIOS: [&[&str]; 4] = [&["rtt"], &["o_s"], &["o_r"], &["g", "plateau"]];

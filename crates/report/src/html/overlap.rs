@@ -6,11 +6,10 @@ mod tables;
 
 use super::parts::pretty;
 use crate::notes::Notes;
-use crate::quantity::counted;
 use maud::{Markup, html};
 use netdyno_measure::overlap::record::{Overlap, SizeOverlap};
 use netdyno_measure::record::{LayerResult, Record};
-use netdyno_measure::show::Size;
+use netdyno_measure::show::{Size, counted};
 
 /// The result of `overlap` for a layer of a record.
 pub struct Subject<'a> {

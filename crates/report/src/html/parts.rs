@@ -1,8 +1,8 @@
 //! Text and shapes that several parts of the page use.
 
-use crate::quantity::{self, percent};
 use maud::{Markup, html};
 use netdyno_measure::record::{Parameter, Status};
+use netdyno_measure::show::{self, percent};
 use netdyno_measure::stats::Interval;
 
 /// Colours that tell layers apart.
@@ -74,12 +74,12 @@ pub fn with_minus(text: &str) -> String {
 
 /// Returns a time for text in the page. The unit stays in the line of its number.
 pub fn time(ns: f64) -> String {
-    unbroken(&with_minus(&quantity::time(ns)))
+    unbroken(&with_minus(&show::time(ns)))
 }
 
 /// Returns a round time, for axes and options.
 pub fn round_time(ns: f64) -> String {
-    unbroken(&with_minus(&quantity::round_time(ns)))
+    unbroken(&with_minus(&show::round_time(ns)))
 }
 
 fn unbroken(text: &str) -> String {
@@ -96,7 +96,7 @@ pub fn figure(p: &Parameter) -> String {
     match (p.status, shown(p)) {
         (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
         (_, Some(ns)) => time(ns),
-        (_, None) => quantity::NONE.into(),
+        (_, None) => show::NONE.into(),
     }
 }
 
@@ -111,14 +111,14 @@ pub fn parameter_tip(of: &str, name: &str, p: &Parameter, confidence: f64) -> St
     if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
         lines.push(interval_words(ns, ci, confidence));
     }
-    lines.push(format!("{} samples, {}", p.samples, quantity::counted(p.launches, "launch", "launches")));
+    lines.push(format!("{} samples, {}", p.samples, show::counted(p.launches, "launch", "launches")));
     lines.join("\n")
 }
 
 /// Returns an interval with its confidence, as `95 % interval [310, 314] ns`.
 pub fn interval_words(value_ns: f64, ci: Interval, confidence: f64) -> String {
-    let bracket = with_minus(&quantity::time_interval(value_ns, ci, usize::MAX));
-    let figures = unbroken(&format!("{bracket} {}", quantity::Unit::of(value_ns).name));
+    let bracket = with_minus(&show::time_interval(value_ns, ci, usize::MAX));
+    let figures = unbroken(&format!("{bracket} {}", show::Unit::of(value_ns).name));
     format!("{} interval {figures}", unbroken(&percent(confidence)))
 }
 

@@ -3,9 +3,9 @@
 use super::chart::{EndLabel, end_labels, names_along, room_for};
 use super::parts::{cut, line, point, round_time, text};
 use super::scale::{Scale, path};
-use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::record::LayerResult;
+use netdyno_measure::show::bytes;
 use netdyno_measure::stats::Interval;
 
 /// Largest number of characters of a label at the end of a curve.

@@ -8,10 +8,10 @@ use super::chart::{EndLabel, WIDE, chart, end_labels, names_along};
 use super::parts::{figure as in_words, interval_words, line, point, rect, round_time, shown, text, time};
 use super::scale::{Scale, extremes, path, px};
 use super::subject::Subject;
-use crate::quantity::{counted, number};
 use maud::{Markup, html};
 use netdyno_measure::logp::data::{Burst, Curve, LaunchData};
 use netdyno_measure::record::Limit;
+use netdyno_measure::show::{counted, number};
 use netdyno_measure::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 
 /// If the largest time exceeds the smallest by more than this factor, the axis is logarithmic.

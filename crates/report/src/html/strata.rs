@@ -2,10 +2,10 @@
 //! figures.
 
 use super::parts::{pretty, with_minus};
-use crate::quantity::{counted, percent, time};
 use crate::strata::figures;
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::show::{counted, percent, time};
 use netdyno_measure::strata::Stratum;
 
 /// Returns the part of the page. Returns nothing if no result has several strata.

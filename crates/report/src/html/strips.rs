@@ -9,8 +9,8 @@ use super::parts::{line, point, rect, sound, text, time};
 use super::scale::{Scale, extremes};
 use super::subject::Subject;
 use crate::launches::NAMES;
-use crate::quantity::percent;
 use maud::{Markup, html};
+use netdyno_measure::show::percent;
 use netdyno_measure::stats::{Interval, median};
 
 const LEFT: f64 = 100.0;

@@ -4,8 +4,8 @@ use super::names::{NAMED_AT_MOST, listed};
 use super::parts::{in_full, shown, time};
 use super::subject::Subject;
 use crate::notes::Notes;
-use crate::quantity::{counted, number};
 use netdyno_measure::record::Limit;
+use netdyno_measure::show::{counted, number};
 
 /// Returns the paragraphs of the summary.
 pub fn summary(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Vec<String> {

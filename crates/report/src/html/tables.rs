@@ -5,9 +5,9 @@ use super::parts::{figure, pretty, round_time, shown, sound, time, with_minus};
 use super::subject::Subject;
 use crate::launches::NAMES;
 use crate::notes::{Note, Notes};
-use crate::quantity::{self, NONE, number, number_and_interval, time_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::record::{LayerResult, Limit, Parameter, PerByte, Record, Status, StreamCheck};
+use netdyno_measure::show::{self, NONE, number, number_and_interval, time_and_interval};
 use netdyno_measure::stats::Interval;
 
 /// The parameters that have a column.
@@ -78,7 +78,7 @@ fn cell(p: &Parameter) -> Markup {
 fn interval(p: &Parameter) -> Markup {
     html! {
         @if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
-            span.ci { (with_minus(&quantity::time_interval(ns, ci, 24))) }
+            span.ci { (with_minus(&show::time_interval(ns, ci, 24))) }
         }
     }
 }

@@ -4,9 +4,9 @@ use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, round_time, text, time};
 use super::scale::{Scale, path};
 use super::subject::Subject;
-use crate::quantity::percent;
 use maud::{Markup, html};
 use netdyno_measure::logp::data::LaunchData;
+use netdyno_measure::show::percent;
 
 const HEIGHT: f64 = 372.0;
 const LEFT: f64 = 62.0;

@@ -5,8 +5,7 @@
 //! differ significantly share their place.
 
 use super::value;
-use crate::quantity::round_rate;
-use netdyno_measure::show::Percent;
+use netdyno_measure::show::{Percent, round_rate};
 use netdyno_measure::sweep::{Point, Sweep, Swept};
 
 /// The slowdown that the sentence reports.

@@ -5,10 +5,10 @@ use super::subject::Subject;
 use crate::html::chart::{HALF, WIDE, chart};
 use crate::html::parts::{parameter_tip, round_time, shown, sound};
 use crate::html::plot::{Curve, Plot, Point, end_label};
-use crate::quantity::{bytes, rate, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::{Bandwidth, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
+use netdyno_measure::show::{bytes, rate, round_rate};
 
 const ONE_WAY: (f64, f64) = (WIDE, 400.0);
 const SMALL: (f64, f64) = (HALF, 320.0);

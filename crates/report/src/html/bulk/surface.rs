@@ -5,9 +5,9 @@ use super::subject::Subject;
 use crate::html::chart::{WIDE, chart, names_along};
 use crate::html::parts::{rect, rect_with_tip, round_time, text, time};
 use crate::html::scale::{extremes, px};
-use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::show::bytes;
 use netdyno_measure::stats::median;
 
 const LEFT: f64 = 66.0;

@@ -5,10 +5,10 @@ use crate::bulk::{range, shown_sizes};
 use crate::html::parts::{figure, pretty, shown, sound, time, with_minus};
 use crate::html::tables::{marks, per_byte};
 use crate::notes::Notes;
-use crate::quantity::{bytes, percent, rate, time_interval};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::Linear;
 use netdyno_measure::record::Parameter;
+use netdyno_measure::show::{bytes, number, percent, rate, time_interval};
 
 /// The times with a column.
 const COLUMNS: [&str; 5] = ["T", "o_s", "o_r", "g", "L"];
@@ -82,6 +82,6 @@ pub fn segments(subject: &Subject<'_>) -> Markup {
 fn linear(line: &Linear) -> Markup {
     html! {
         (time(line.base_ns))
-        span.ci { "+ " (with_minus(&crate::quantity::number(line.slope_ns_per_byte))) " ns/B · n" }
+        span.ci { "+ " (with_minus(&number(line.slope_ns_per_byte))) " ns/B · n" }
     }
 }

@@ -7,10 +7,10 @@ use crate::html::chart::{WIDE, chart, width_of};
 use crate::html::parts::{figure as in_words, round_time, sound, text, time};
 use crate::html::plot::{Curve, Plot, Point};
 use crate::html::scale::{path, spread};
-use crate::quantity::bytes;
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::Limit;
+use netdyno_measure::show::bytes;
 
 const HEIGHT: f64 = 420.0;
 /// Number of points of the classic line, which is curved on logarithmic axes.

@@ -1,13 +1,12 @@
 //! Charts of ratios over a count, with the line of the model.
 
 use super::interval_of;
-use crate::contention::per_second;
 use crate::html::chart::{EndLabel, HALF, chart, end_labels, names_along};
 use crate::html::parts::{line, point, shown, sound, text, time};
 use crate::html::scale::{Scale, path};
-use crate::quantity::{number, round_number};
 use maud::{Markup, html};
 use netdyno_measure::contention::record::{Contention, Quotient};
+use netdyno_measure::show::{number, per_second, round_number};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 48.0;

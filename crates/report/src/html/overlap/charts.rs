@@ -5,10 +5,9 @@ use crate::html::chart::{HALF, chart};
 use crate::html::parts::{parameter_tip, round_time, shown, sound, time};
 use crate::html::plot::{Curve, Plot, Point, end_label};
 use crate::overlap::{in_percent, in_rate, in_time};
-use crate::quantity::{percent, round_rate};
 use maud::{Markup, html};
 use netdyno_measure::overlap::record::{PollPoint, Quantity, WorkPoint};
-use netdyno_measure::show::Size;
+use netdyno_measure::show::{Size, percent, round_rate};
 
 const HEIGHT: f64 = 300.0;
 /// The end of an axis of shares. It leaves room for 1.

@@ -5,10 +5,9 @@ use crate::html::parts::with_minus;
 use crate::html::tables::{marks, two_lines};
 use crate::notes::Notes;
 use crate::overlap::{in_percent, in_rate, in_time, percent_and_interval};
-use crate::quantity::{NONE, time_and_interval};
 use maud::{Markup, html};
 use netdyno_measure::overlap::record::{Progress, Quantity};
-use netdyno_measure::show::Size;
+use netdyno_measure::show::{NONE, Size, time_and_interval};
 
 /// Returns the letters of the doubts about a layer.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {

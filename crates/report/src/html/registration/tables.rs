@@ -4,11 +4,10 @@ use super::Subject;
 use crate::html::parts::{figure, shown, sound, with_minus};
 use crate::html::tables::marks;
 use crate::notes::Notes;
-use crate::quantity::{NONE, time_interval};
 use crate::registration::HEADINGS;
 use maud::{Markup, html};
 use netdyno_measure::record::Parameter;
-use netdyno_measure::show::Bytes;
+use netdyno_measure::show::{Bytes, NONE, time_interval};
 
 /// Returns the letters of the doubts about a layer that concern no single cost.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
