@@ -1,16 +1,21 @@
-//! The findings of `bulk`, for the terminal and for CSV.
+//! The figures of `bulk`, and its findings for the terminal.
 
 mod verdict;
 
-use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures};
-use netdyno_measure::record::{Parameter, Status};
+use crate::figure::{Figure, in_words};
+use crate::lines::{COLUMNS_FROM, Lines};
+use crate::logp::plateau;
+use netdyno_measure::bulk::extract::extract;
+use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures, TIMES};
+use netdyno_measure::record::Status;
 use netdyno_measure::show::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::stats::Interval;
+use std::slice;
 pub use verdict::verdict;
 
 /// A short table shows the sizes of every second octave, besides those around changes.
 const EVERY: u32 = 2;
-/// Widths of the columns: the size, five times, and a rate.
+/// Widths of the columns: the size, the times, and a rate.
 const SIZE: usize = 9;
 const TIME: usize = 11;
 const RATE: usize = 12;
@@ -26,31 +31,32 @@ pub fn shown_sizes(bulk: &Bulk) -> Vec<&SizeFigures> {
         .collect()
 }
 
+/// Writes all findings.
+pub fn write(lines: &mut Lines, bulk: &Bulk) {
+    lines.blank();
+    for line in table(bulk) {
+        if lines.width >= COLUMNS_FROM { lines.push(&line) } else { lines.wrapped(&line, "  ", "    ") }
+    }
+    lines.blank();
+    sentences(bulk).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
+}
+
 /// Returns the table of sizes with its heading, one line for each size.
-pub fn table(bulk: &Bulk) -> Vec<String> {
-    let row = |cells: [String; 7]| {
-        let [size, times @ .., rate] = cells;
+fn table(bulk: &Bulk) -> Vec<String> {
+    let row = |size: &str, times: Vec<String>, rate: &str| {
         let times: String = times.iter().map(|cell| format!("{cell:>TIME$}")).collect();
         format!("{size:>SIZE$}{times}{rate:>RATE$}")
     };
-    let head = row(["n", "T", "o_s", "o_r", "g", "L", "stream"].map(String::from));
+    let head = row("n", TIMES.map(String::from).into(), "stream");
     let rows = shown_sizes(bulk).into_iter().map(|size| {
-        let [t, o_s, o_r, g, l] = size.times().map(|(_, p)| value(p));
-        row([bytes(size.size_bytes as f64), t, o_s, o_r, g, l, rate(size.streaming.value_bytes_per_s)])
+        let times = size.times().map(|(_, p)| in_words(p)).into();
+        row(&bytes(size.size_bytes as f64), times, &rate(size.streaming.value_bytes_per_s))
     });
     [head].into_iter().chain(rows).collect()
 }
 
-fn value(p: &Parameter) -> String {
-    match (p.status, p.value_ns.filter(|ns| ns.is_finite())) {
-        (Status::Measured, Some(ns)) => time(ns),
-        (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
-        _ => NONE.into(),
-    }
-}
-
 /// Returns the findings over all sizes, in sentences.
-pub fn sentences(bulk: &Bulk) -> Vec<String> {
+fn sentences(bulk: &Bulk) -> Vec<String> {
     let mut sentences: Vec<String> = bulk.segments.iter().map(segment).collect();
     sentences.extend(bulk.changes.iter().map(change));
     sentences.push(classic(&bulk.classic));
@@ -59,7 +65,7 @@ pub fn sentences(bulk: &Bulk) -> Vec<String> {
 }
 
 /// Describes G of a segment.
-pub fn segment(segment: &Segment) -> String {
+fn segment(segment: &Segment) -> String {
     let gap = &segment.G;
     let figure = match (gap.status, gap.value_ns_per_byte) {
         (Status::Measured, Some(value)) => {
@@ -103,98 +109,55 @@ pub fn classic(classic: &Classic) -> String {
     )
 }
 
-/// A figure for a row of CSV.
-pub struct Figure {
-    /// Its name.
-    pub name: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// The size to which the figure belongs; `None` for a figure of the whole result.
-    pub size_bytes: Option<usize>,
-    /// The status of the figure.
-    pub status: Status,
-    /// The value.
-    pub value: Option<f64>,
-    /// Its interval.
-    pub ci: Option<Interval>,
-    /// Samples behind it.
-    pub samples: u64,
-    /// Launches behind it.
-    pub launches: usize,
-}
-
-/// Returns all figures for CSV: those of each size, then those of each segment, then the others.
-pub fn figures(bulk: &Bulk) -> Vec<Figure> {
+/// Returns the figures of each size, then those of each segment, then the others.
+pub fn figures(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (at, size) in bulk.sizes.iter().enumerate() {
-        // At the smallest size all figures except T are the parameters of the result.
-        let own = size.times().into_iter().filter(|(name, _)| at > 0 || *name == "T");
-        figures.extend(own.map(|(name, p)| Figure {
-            name,
-            unit: "ns",
-            size_bytes: Some(size.size_bytes),
-            status: p.status,
-            value: p.value_ns,
-            ci: p.ci_ns,
-            samples: p.samples,
-            launches: p.launches,
-        }));
+        let n = size.size_bytes;
+        for (name, p) in size.times() {
+            let figure = Figure::time(name, n, p).compared_as(name);
+            // The parameters of the result are those of the smallest size, except T.
+            figures.push(if at > 0 || name == "T" { figure } else { figure.without_row() });
+        }
+        figures.push(plateau(&size.plateau, n, bulk.launches.len()));
         for (name, rate) in [("streaming", &size.streaming), ("single", &size.single)] {
-            figures.push(Figure {
-                name,
-                unit: "bytes_per_s",
-                size_bytes: Some(size.size_bytes),
-                status: Status::Measured,
-                value: Some(rate.value_bytes_per_s),
-                ci: rate.ci_bytes_per_s,
-                samples: size.T.samples,
-                launches: size.T.launches,
-            });
+            let value = (Some(rate.value_bytes_per_s), rate.ci_bytes_per_s);
+            let median = Figure::median(name, "bytes_per_s", n, value, size.T.launches);
+            figures.push(Figure { samples: size.T.samples, ..median });
         }
     }
-    figures.extend(bulk.segments.iter().map(|segment| Figure {
-        name: "G.segment",
-        unit: "ns_per_byte",
-        size_bytes: Some(segment.from_bytes),
-        status: segment.G.status,
-        value: segment.G.value_ns_per_byte,
-        ci: segment.G.ci_ns_per_byte,
-        samples: segment.G.samples,
-        launches: segment.G.launches,
-    }));
-    figures.extend(whole(bulk));
+    figures.extend(bulk.segments.iter().map(|s| Figure::per_byte("G.segment", s.from_bytes, &s.G)));
+    figures.extend(whole(bulk, size_bytes));
     figures
 }
 
 /// Returns the figures that belong to no single size.
-fn whole(bulk: &Bulk) -> Vec<Figure> {
-    let launches = bulk.launches.len();
-    let figure = |name, unit, value, ci| Figure {
-        name,
-        unit,
-        size_bytes: None,
-        status: Status::Measured,
-        value,
-        ci,
-        samples: launches as u64,
-        launches,
-    };
+fn whole(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
+    let figure = |name, unit, value| Figure::median(name, unit, size_bytes, value, bulk.launches.len());
     let classic = &bulk.classic;
-    let enclosed = |c: &Change| Interval { lo: c.above_bytes as f64, hi: c.at_most_bytes as f64 };
-    let changes = bulk
-        .changes
+    let peak = classic.R_inf;
+    let change = |c: &Change| {
+        let enclosed = Interval { lo: c.above_bytes as f64, hi: c.at_most_bytes as f64 };
+        figure("change", "bytes", (Some(enclosed.hi), Some(enclosed)))
+    };
+    let mut figures: Vec<Figure> = bulk.changes.iter().map(change).collect();
+    figures.extend([
+        figure("T0", "ns", (Some(classic.T0_ns), classic.T0_ci_ns)),
+        figure(
+            "R_inf",
+            "bytes_per_s",
+            (peak.map(|peak| peak.value_bytes_per_s), peak.and_then(|peak| peak.ci_bytes_per_s)),
+        ),
+        figure("n_half", "bytes", (classic.n_half_measured_bytes, classic.n_half_measured_ci_bytes)),
+    ]);
+    figures
+}
+
+/// Returns the figures of each launch by itself. G has none, because a launch may give other segments.
+pub fn of_launches(bulk: &Bulk, size_bytes: usize) -> Vec<Vec<Figure>> {
+    let of = |launch| extract(slice::from_ref(launch), 0.95, 0.0);
+    bulk.launches
         .iter()
-        .map(|c| figure("change", "bytes", Some(c.at_most_bytes as f64), Some(enclosed(c))));
-    changes
-        .chain([
-            figure("T0", "ns", Some(classic.T0_ns), classic.T0_ci_ns),
-            figure(
-                "R_inf",
-                "bytes_per_s",
-                classic.R_inf.map(|peak| peak.value_bytes_per_s),
-                classic.R_inf.and_then(|peak| peak.ci_bytes_per_s),
-            ),
-            figure("n_half", "bytes", classic.n_half_measured_bytes, classic.n_half_measured_ci_bytes),
-        ])
+        .map(|launch| of(launch).map_or(Vec::new(), |own| figures(&own.found, size_bytes)))
         .collect()
 }

@@ -7,10 +7,10 @@
 //! differences between the two settings.
 
 mod alike;
+mod candidates;
 mod combine;
 pub mod csv;
 mod differences;
-mod figures;
 pub mod table;
 
 use alike::Alike;

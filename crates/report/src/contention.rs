@@ -1,20 +1,24 @@
-//! Contention as text: the lines below a layer's parameters in a table.
+//! The figures of `contention`, and its lines below a layer's parameters in a table.
 
+use crate::figure::{Figure, times};
+use crate::lines::Lines;
+use crate::logp::plateau;
+use netdyno_measure::contention::extract::extract;
 use netdyno_measure::contention::record::{Compared, Contention, ManyToOne, Quotient, Rate};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::show::{NONE, counted, number_and_interval, per_second, time, time_and_interval};
+use std::slice;
 
 /// The largest number of counts of requesters that each get a line. With more counts only powers of two and
 /// the last one do.
 const LINES_AT_MOST: usize = 8;
 
-/// Returns the lines to wrap, each with its indent.
-pub fn lines(found: &Contention) -> Vec<(&'static str, String)> {
-    let indented = |line: String| match line.strip_prefix("  ") {
-        Some(row) => ("    ", row.to_owned()),
-        None => ("  ", line),
-    };
-    plain_lines(found).into_iter().map(indented).collect()
+/// Writes all findings.
+pub fn write(lines: &mut Lines, found: &Contention) {
+    for line in plain_lines(found) {
+        let indent = if line.starts_with("  ") { "    " } else { "  " };
+        lines.wrapped(&line, indent, "      ");
+    }
 }
 
 /// Returns the lines. Those of tables begin with two blanks.
@@ -121,4 +125,52 @@ fn rates(rates: &[Rate]) -> Vec<String> {
         format!("  {:<5} {all:>9}  {:<22} {:>5}", rate.pairs, ratio(Some(rate.ratio)), rate.model)
     }));
     lines
+}
+
+/// Returns the figures beside the parameters. The figures of a comparison have names with dots, such as
+/// `many_to_one.3.ratio`.
+pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
+    let time = |name: &str, p: &Parameter| Figure::time(name.to_owned(), size_bytes, p);
+    let quotient = |name: &str, unit, of: Quotient| {
+        let value = (of.launches > 0).then_some(of.value);
+        Figure::median(name.to_owned(), unit, size_bytes, (value, of.ci), of.launches)
+    };
+    let mut figures = vec![
+        plateau(&found.plateau, size_bytes, found.launches.len()),
+        time("pairs.least", &found.pairs.least.rtt),
+        time("pairs.most", &found.pairs.most.rtt),
+        quotient("pairs.ratio", "ratio", found.pairs.most_over_least),
+        time("one_to_many", &found.one_to_many.gap),
+        quotient("one_to_many.ratio", "ratio", found.one_to_many.ratio),
+    ];
+    for compared in &found.halves.compared {
+        let name = format!("halves.{}", compared.parameter);
+        figures.push(time(&name, &compared.crowd));
+        figures.extend(compared.ratio.map(|ratio| quotient(&format!("{name}.ratio"), "ratio", ratio)));
+        figures.push(quotient(&format!("{name}.difference"), "ns", compared.difference_ns));
+    }
+    for at in &found.many_to_one {
+        let name = format!("many_to_one.{}", at.requesters);
+        figures.push(time(&name, &at.gap));
+        figures.push(quotient(&format!("{name}.ratio"), "ratio", at.ratio));
+        figures.push(quotient(&format!("{name}.slowest_over_fastest"), "ratio", at.slowest_over_fastest));
+    }
+    for rate in &found.rates {
+        let name = format!("rate.{}", rate.pairs);
+        figures.push(quotient(&name, "messages_per_s", rate.messages_per_s));
+        figures.push(quotient(&format!("{name}.ratio"), "ratio", rate.ratio));
+    }
+    figures
+}
+
+/// Returns the figures of one pair alone in each launch. Ratios within a launch are not compared across
+/// records.
+pub fn of_launches(found: &Contention, size_bytes: usize) -> Vec<Vec<Figure>> {
+    let of = |launch| {
+        let own = extract(slice::from_ref(launch), 0.95, 0.0)?;
+        let mut figures = times(&own.parameters, size_bytes);
+        figures.push(plateau(&own.found.plateau, size_bytes, 1));
+        Some(figures)
+    };
+    found.launches.iter().map(|launch| of(launch).unwrap_or_default()).collect()
 }

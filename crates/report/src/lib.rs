@@ -7,6 +7,9 @@
 //! * [`export`]: parameters in the formats of simulators.
 //! * [`sweep`]: the dependence of a program's run time on its link.
 //! * [`html`]: one HTML file with every plot.
+//!
+//! The module of each verb yields the figures of a result once. CSV, comparisons and exports are written over
+//! them.
 #![forbid(unsafe_code)]
 
 mod bulk;
@@ -14,10 +17,12 @@ pub mod compare;
 mod contention;
 pub mod csv;
 pub mod export;
+mod figure;
+mod figures;
 pub mod html;
-mod launches;
 mod lean;
 mod lines;
+mod logp;
 mod notes;
 mod overlap;
 mod registration;

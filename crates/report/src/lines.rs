@@ -35,6 +35,15 @@ impl Lines {
         self.push(&"─".repeat(self.width));
     }
 
+    /// Writes a row of a table, which is wrapped only if it is too long.
+    pub fn row(&mut self, row: &str, first: &str, rest: &str) {
+        if length(row) <= self.width {
+            self.push(row);
+        } else {
+            self.wrapped(row.trim_start(), first, rest);
+        }
+    }
+
     /// Writes `text`, wrapped. The first line begins with `first`, the others with `rest`.
     pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
         // A record is a file that others may have written: its control characters must not reach the

@@ -1,11 +1,15 @@
-//! The findings of `overlap`, for the terminal and for CSV.
+//! The figures of `overlap`, and its findings for the terminal.
 
-use crate::lines::{Lines, length};
+use crate::figure::Figure;
+use crate::lines::Lines;
+use netdyno_measure::overlap::data::{OverlapLaunch, OverlapSizeData};
 use netdyno_measure::overlap::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
-use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::show::{NONE, Size, percent, rate, time, time_and_interval};
-use netdyno_measure::stats::Interval;
+use netdyno_measure::stats::median;
+use std::borrow::Cow;
 
+/// The name of the free work in comparisons.
+const FREE_WORK: &str = "free_work";
 /// The largest number of columns of a table. A table omits further columns from the middle.
 const SHOWN: usize = 5;
 /// Widths of the columns: the name of a row, and a figure.
@@ -17,7 +21,7 @@ pub fn write(lines: &mut Lines, overlap: &Overlap) {
     lines.blank();
     let trips: Vec<&Trip> = shown(&overlap.trips);
     row(lines, "messages of", &trips, |trip| Size(trip.size_bytes).to_string());
-    row(lines, "half round trip", &trips, |trip| value(&trip.half_rtt));
+    row(lines, "half round trip", &trips, |trip| trip.half_rtt.value_ns.map_or(NONE.into(), time));
     row(lines, "one way", &trips, |trip| in_rate(&trip.bandwidth_bytes_per_s));
     for size in &overlap.sizes {
         lines.blank();
@@ -68,15 +72,7 @@ fn shown<T>(all: &[T]) -> Vec<&T> {
 fn row<T>(lines: &mut Lines, name: &str, points: &[&T], cell: impl Fn(&T) -> String) {
     let cells: String = points.iter().map(|&point| format!("{:>FIGURE$}", cell(point))).collect();
     let line = format!("    {name:<width$}{cells}", width = NAME - 4);
-    if length(&line) <= lines.width {
-        lines.push(&line);
-    } else {
-        lines.wrapped(line.trim_start(), "    ", "      ");
-    }
-}
-
-fn value(p: &Parameter) -> String {
-    p.value_ns.map_or(NONE.into(), time)
+    lines.row(&line, "    ", "      ");
 }
 
 /// Returns a time, or a dash without one.
@@ -94,74 +90,41 @@ pub fn in_percent(quantity: &Quantity) -> String {
     quantity.value.map_or(NONE.into(), |share| percent((share * 1e3).round() / 1e3))
 }
 
-/// A figure for a row of CSV.
-pub struct Figure {
-    /// Its name.
-    pub name: String,
-    /// Its unit.
-    pub unit: &'static str,
-    /// The size to which the figure belongs.
-    pub size_bytes: usize,
-    /// The status of the figure.
-    pub status: Status,
-    /// The value.
-    pub value: Option<f64>,
-    /// Its interval.
-    pub ci: Option<Interval>,
-    /// Samples behind it.
-    pub samples: u64,
-    /// Launches behind it.
-    pub launches: usize,
-}
-
-/// Returns all figures for CSV. The name of a figure at an interval consists of the method, the quantity
-/// and the number of the interval, as in `pww.wait.3`.
+/// Returns all figures. The name of a figure at an interval consists of the method, the quantity and the
+/// number of the interval, as in `pww.wait.3`.
 pub fn figures(overlap: &Overlap) -> Vec<Figure> {
     let mut figures = Vec::new();
     for trip in &overlap.trips {
-        let p = &trip.half_rtt;
-        figures.push(Figure {
-            name: "half_rtt".into(),
-            unit: "ns",
-            size_bytes: trip.size_bytes,
-            status: p.status,
-            value: p.value_ns,
-            ci: p.ci_ns,
-            samples: p.samples,
-            launches: p.launches,
-        });
-        figures.push(figure("one_way", "bytes_per_s", trip.size_bytes, &trip.bandwidth_bytes_per_s));
+        let bytes = trip.size_bytes;
+        figures.push(Figure::time("half_rtt", bytes, &trip.half_rtt).compared_as("half_rtt"));
+        figures.push(figure("one_way", "bytes_per_s", bytes, &trip.bandwidth_bytes_per_s));
     }
     for size in &overlap.sizes {
         let bytes = size.size_bytes;
-        for (nth, point) in size.polling.iter().enumerate() {
-            let named = |name: &str, unit, quantity| {
-                figure(&format!("polling.{name}.{}", nth + 1), unit, bytes, quantity)
-            };
+        for (nth, p) in size.polling.iter().enumerate() {
+            let named = |name, unit, of| figure(format!("polling.{name}.{}", nth + 1), unit, bytes, of);
             figures.extend([
-                named("interval", "ns", &point.interval_ns),
-                named("availability", "ratio", &point.availability),
-                named("bandwidth", "bytes_per_s", &point.bandwidth_bytes_per_s),
-                named("others", "ratio", &point.others_share),
+                named("interval", "ns", &p.interval_ns),
+                named("availability", "ratio", &p.availability),
+                named("bandwidth", "bytes_per_s", &p.bandwidth_bytes_per_s),
+                named("others", "ratio", &p.others_share),
             ]);
         }
-        for (nth, point) in size.pww.iter().enumerate() {
-            let named = |name: &str, unit, quantity| {
-                figure(&format!("pww.{name}.{}", nth + 1), unit, bytes, quantity)
-            };
+        for (nth, p) in size.pww.iter().enumerate() {
+            let named = |name, unit, of| figure(format!("pww.{name}.{}", nth + 1), unit, bytes, of);
             figures.extend([
-                named("alone", "ns", &point.alone_ns),
-                named("post", "ns", &point.post_ns),
-                named("work", "ns", &point.work_ns),
-                named("wait", "ns", &point.wait_ns),
-                named("stolen", "ns", &point.stolen_ns),
-                named("availability", "ratio", &point.availability),
-                named("bandwidth", "bytes_per_s", &point.bandwidth_bytes_per_s),
-                named("others", "ns", &point.others_ns),
+                named("alone", "ns", &p.alone_ns),
+                named("post", "ns", &p.post_ns),
+                named("work", "ns", &p.work_ns),
+                named("wait", "ns", &p.wait_ns),
+                named("stolen", "ns", &p.stolen_ns),
+                named("availability", "ratio", &p.availability),
+                named("bandwidth", "bytes_per_s", &p.bandwidth_bytes_per_s),
+                named("others", "ns", &p.others_ns),
             ]);
         }
         if let Some(free) = &size.free {
-            figures.push(figure("free.work", "ns", bytes, &free.work_ns));
+            figures.push(figure("free.work", "ns", bytes, &free.work_ns).compared_as(FREE_WORK));
             figures.push(figure("free.share", "ratio", bytes, &free.share));
         }
         let finding = &size.finding;
@@ -175,17 +138,20 @@ pub fn figures(overlap: &Overlap) -> Vec<Figure> {
     figures
 }
 
-fn figure(name: &str, unit: &'static str, size_bytes: usize, quantity: &Quantity) -> Figure {
-    Figure {
-        name: name.into(),
-        unit,
-        size_bytes,
-        status: if quantity.value.is_some() { Status::Measured } else { Status::Unobservable },
-        value: quantity.value,
-        ci: quantity.ci,
-        samples: quantity.launches as u64,
-        launches: quantity.launches,
-    }
+fn figure(name: impl Into<Cow<'static, str>>, unit: &'static str, bytes: usize, of: &Quantity) -> Figure {
+    Figure::median(name, unit, bytes, (of.value, of.ci), of.launches)
+}
+
+/// Returns the half round trips and the free work of each launch by itself.
+pub fn of_launches(overlap: &Overlap) -> Vec<Vec<Figure>> {
+    let figure = |name, bytes, ns| Figure::median(name, "ns", bytes, (Some(ns), None), 1).compared_as(name);
+    let of = |launch: &OverlapLaunch| {
+        let trips = launch.trips.iter();
+        let trips = trips.map(|of| figure("half_rtt", of.size_bytes, median(of.half_rtt_ns.iter().copied())));
+        let free = |of: &OverlapSizeData| Some(figure(FREE_WORK, of.size_bytes, of.knee.as_ref()?.free_ns));
+        trips.chain(launch.sizes.iter().filter_map(free)).collect()
+    };
+    overlap.launches.iter().map(of).collect()
 }
 
 /// Returns a share with its interval, as `87 % [86.2, 88]`.

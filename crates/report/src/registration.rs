@@ -1,9 +1,12 @@
-//! The findings of `registration`, for the terminal and for CSV.
+//! The figures of `registration`, and its findings for the terminal.
 
-use crate::lines::{Lines, length};
+use crate::figure::Figure;
+use crate::lines::Lines;
 use netdyno_measure::record::Parameter;
+use netdyno_measure::registration::data::RegionData;
 use netdyno_measure::registration::record::{Registration, SizeCosts};
 use netdyno_measure::show::{Bytes, NONE, time};
+use netdyno_measure::stats::median;
 
 /// Widths of the columns: the size, and a cost.
 const SIZE: usize = 8;
@@ -42,11 +45,7 @@ fn block(lines: &mut Lines, title: &str, registration: &Registration, costs: std
 fn row(lines: &mut Lines, name: &str, cells: impl Iterator<Item = String>) {
     let cells: String = cells.map(|cell| format!("{cell:>COST$}")).collect();
     let line = format!("  {name:<SIZE$}{cells}");
-    if length(&line) <= lines.width {
-        lines.push(&line);
-    } else {
-        lines.wrapped(line.trim_start(), "  ", "    ");
-    }
+    lines.row(&line, "  ", "    ");
 }
 
 /// Returns a cost with half of its interval as a share of it, as `12.3 µs ± 2 %`. All shares have the same
@@ -62,15 +61,27 @@ fn cell(cost: &Parameter) -> String {
     }
 }
 
-/// A figure for a row of CSV: the name of a cost, its size if it has one, and the cost.
-pub type Figure<'a> = (String, Option<usize>, &'a Parameter);
-
-/// Returns all figures for CSV.
-pub fn figures(registration: &Registration) -> Vec<Figure<'_>> {
-    let fixed = registration.fixed.iter().map(|fixed| (format!("fixed.{}", fixed.name), None, &fixed.cost));
+/// Returns the cost of each operation by size, then the costs that do not depend on the size.
+pub fn figures(registration: &Registration, size_bytes: usize) -> Vec<Figure> {
+    let of_size = |size: &SizeCosts| {
+        size.times().map(|(name, cost)| Figure::time(name, size.size_bytes, cost).compared_as(name))
+    };
+    let fixed = registration.fixed.iter();
+    let fixed = fixed.map(|fixed| Figure::time(format!("fixed.{}", fixed.name), size_bytes, &fixed.cost));
     registration.sizes.iter().flat_map(of_size).chain(fixed).collect()
 }
 
-fn of_size(size: &SizeCosts) -> [Figure<'_>; 8] {
-    size.times().map(|(name, cost)| (name.to_owned(), Some(size.size_bytes), cost))
+/// Returns the costs of each launch by itself.
+pub fn of_launches(registration: &Registration) -> Vec<Vec<Figure>> {
+    let Some(names) = registration.sizes.first().map(|size| size.times().map(|(name, _)| name)) else {
+        return Vec::new();
+    };
+    let of_size = |size: &RegionData| {
+        let medians = size.batches().map(|batches| median(batches.iter().copied()));
+        let figure = |(name, ns): (&'static str, f64)| {
+            Figure::median(name, "ns", size.size_bytes, (Some(ns), None), 1).compared_as(name)
+        };
+        names.into_iter().zip(medians).map(figure).collect::<Vec<_>>()
+    };
+    registration.launches.iter().map(|launch| launch.sizes.iter().flat_map(of_size).collect()).collect()
 }

@@ -5,22 +5,20 @@
 
 use crate::bulk;
 use crate::contention;
-use crate::lean;
+use crate::figure::in_words;
 pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
 use crate::lines::{Lines, length};
+use crate::logp;
 use crate::notes::{Note, Notes, marks};
 use crate::overlap;
 use crate::registration;
 use crate::strata;
-use crate::transport::transport;
 use crate::validation;
 use netdyno_measure::record::{
-    Environment, Found, LayerResult, Logp, Options, Parameter, Ratio, Record, Status,
+    Environment, Found, LayerResult, Options, Parameter, Ratio, Record, Status, TIMES,
 };
-use netdyno_measure::show::{NONE, counted, number_and_interval, percent, time, time_interval};
+use netdyno_measure::show::{counted, number_and_interval, percent, time_interval};
 
-/// The names of the columns.
-const PARAMETERS: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
 /// Six columns and an indent fill 80 characters.
 const COLUMN: usize = 13;
 const INDENT: usize = 2;
@@ -44,7 +42,7 @@ pub fn render(record: &Record, width: usize) -> String {
         lines.wrapped("no layer was measured", "", "");
     }
     if lines.width >= COLUMNS_FROM && record.results.iter().any(has_parameters) {
-        lines.push(&columns(PARAMETERS.map(|name| format!("{name:>VALUE$}"))));
+        lines.push(&columns(TIMES.map(|name| format!("{name:>VALUE$}"))));
         lines.rule();
     }
     for (at, result) in record.results.iter().enumerate() {
@@ -73,18 +71,14 @@ fn verdicts(lines: &mut Lines, record: &Record) {
 }
 
 fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, ratios: &[Ratio]) {
-    let about_layer = marks(&notes.elsewhere(0, at, &PARAMETERS));
+    let about_layer = marks(&notes.elsewhere(0, at, &TIMES));
     let title = format!("{}  {}  {about_layer}", result.name(), circumstances(result));
     lines.wrapped(title.trim_end(), "", "    ");
     if has_parameters(result) {
         parameters(lines, notes, at, result);
     }
     strata::lines(result).iter().for_each(|line| lines.wrapped(line, "  ", "    "));
-    found(lines, result);
-    if let Some(logp) = result.logp() {
-        lines.wrapped(&lean::shares(logp).unwrap_or_default(), "  ", "    ");
-        lines.wrapped(&lean::sentence(&lean::beside(result, ratios)).unwrap_or_default(), "  ", "    ");
-    }
+    found(lines, result, ratios);
 }
 
 /// Reports whether a result has parameters: registration sends no message, and has none.
@@ -94,7 +88,7 @@ fn has_parameters(result: &LayerResult) -> bool {
 
 fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
     let cells = result.parameters.times().map(|(name, p)| Cell {
-        value: value(p),
+        value: in_words(p),
         interval: interval(p),
         marks: marks(&notes.about(0, at, Some(name))),
     });
@@ -102,7 +96,7 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
         lines.push(&columns(cells.each_ref().map(Cell::first_line)));
         lines.push(&columns(cells.map(|cell| format!("{:>INTERVAL$}", cell.interval))));
     } else {
-        for (name, cell) in PARAMETERS.iter().zip(&cells) {
+        for (name, cell) in TIMES.iter().zip(&cells) {
             let line = format!("{name:<6} {:>10}  {:<12} {}", cell.value, cell.interval, cell.marks);
             lines.wrapped(line.trim_end(), "  ", "    ");
         }
@@ -110,32 +104,14 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
 }
 
 /// Writes the findings of the verb beside the parameters.
-fn found(lines: &mut Lines, result: &LayerResult) {
+fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
     match &result.found {
-        Found::Logp(logp) => {
-            lines.wrapped(&round_trips(result, logp), "  ", "    ");
-            lines.wrapped(&transport(logp).unwrap_or_default(), "  ", "    ");
-        }
-        Found::Bulk(found) => {
-            lines.blank();
-            for line in bulk::table(found) {
-                if lines.width >= COLUMNS_FROM {
-                    lines.push(&line)
-                } else {
-                    lines.wrapped(&line, "  ", "    ")
-                }
-            }
-            lines.blank();
-            bulk::sentences(found).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
-        }
+        Found::Logp(found) => logp::write(lines, result, found, ratios),
+        Found::Bulk(found) => bulk::write(lines, found),
+        Found::Contention(found) => contention::write(lines, found),
         Found::Overlap(found) => overlap::write(lines, found),
         Found::Registration(found) => registration::write(lines, found),
         Found::Validate(found) => validation::write(lines, found),
-        Found::Contention(found) => {
-            for (first, line) in contention::lines(found) {
-                lines.wrapped(&line, first, "      ");
-            }
-        }
     }
 }
 
@@ -160,17 +136,9 @@ impl Cell {
     }
 }
 
-fn columns(cells: [String; 6]) -> String {
+fn columns(cells: [String; TIMES.len()]) -> String {
     let row: String = cells.iter().map(|cell| format!("{cell:<COLUMN$}")).collect();
     format!("{:INDENT$}{}", "", row.trim_end())
-}
-
-fn value(p: &Parameter) -> String {
-    match (p.status, p.value_ns.filter(|ns| ns.is_finite())) {
-        (Status::Measured, Some(ns)) => time(ns),
-        (Status::UpperBound, Some(ns)) => format!("≤ {}", time(ns)),
-        (Status::Unobservable, _) | (_, None) => NONE.into(),
-    }
 }
 
 fn interval(p: &Parameter) -> String {
@@ -214,19 +182,6 @@ pub(crate) fn in_turn(cpus: &[String]) -> String {
         true => format!("{turn} in turn"),
         false => cpus.join(", "),
     }
-}
-
-/// Returns the distribution of the round trips.
-fn round_trips(result: &LayerResult, logp: &Logp) -> String {
-    let quantiles = &result.parameters.rtt.quantiles_ns;
-    let mut parts: Vec<String> = ["min", "p50", "p99", "max"]
-        .iter()
-        .filter_map(|name| quantiles.get(*name).map(|ns| format!("{name} {}", time(*ns))))
-        .collect();
-    if let Some(ns) = logp.checks.rtt_after_pause.value_ns {
-        parts.push(format!("after a pause {}", time(ns)));
-    }
-    if parts.is_empty() { String::new() } else { format!("rtt {}", parts.join(", ")) }
 }
 
 fn machine(record: &Record) -> String {

@@ -1,11 +1,10 @@
-//! The tables of the dials, for the terminal and for CSV.
+//! The figures of `validate`, and the tables of the dials for the terminal.
 
+use crate::figure::Figure;
 use crate::lines::{COLUMNS_FROM, Lines};
-use netdyno_measure::record::Status;
 use netdyno_measure::show::{NONE, Percent, Unit};
-use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
-use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
+use netdyno_measure::validation::record::{CrossTalk, Figure as Effect, Program, Row, Table, Validation};
 
 /// Widths of the columns, which fill 80 characters.
 const TIME: usize = 9;
@@ -104,7 +103,7 @@ fn of_dial(lines: &mut Lines, table: &Table) {
         let columns = [(wanted, TIME), (observed, CELL), (error, CELL)];
         columns.map(|(text, width)| in_column(text, width)).concat() + &figures
     };
-    let cells = |figures: &[Figure]| figures.iter().map(|figure| cell(figure, unit)).collect::<String>();
+    let cells = |figures: &[Effect]| figures.iter().map(|figure| cell(figure, unit)).collect::<String>();
     let head = NAMES.map(|name| in_column(name, CELL)).concat();
     row(lines, &line("wanted", "observed", "error", head));
     row(lines, &line("link", "", "", cells(&table.link)));
@@ -133,7 +132,7 @@ fn in_unit(ns: Option<f64>, unit: Unit) -> String {
     ns.map_or(NONE.into(), |ns| unit.number(ns))
 }
 
-fn cell(figure: &Figure, unit: Unit) -> String {
+fn cell(figure: &Effect, unit: Unit) -> String {
     let mark = if figure.is_steady == Some(false) { MARK } else { "" };
     in_column(&format!("{}{mark}", in_unit(figure.value_ns, unit)), CELL)
 }
@@ -169,42 +168,21 @@ pub fn mean(table: &Table) -> String {
     )
 }
 
-/// A figure for a row of CSV.
-pub struct InRow {
-    /// The name, as in `latency.10000.L`.
-    pub name: String,
-    /// Bytes of a message.
-    pub size_bytes: usize,
-    /// The status of the figure.
-    pub status: Status,
-    /// The value, in nanoseconds.
-    pub value: Option<f64>,
-    /// The interval.
-    pub ci: Option<Interval>,
-    /// The number of blocks behind the figure.
-    pub samples: u64,
-}
-
 /// Returns the observed value for each value of each dial, and the shifts of all parameters.
-pub fn figures(found: &Validation) -> Vec<InRow> {
-    let of_row = |table: &Table, row: &Row| {
-        let name = format!("{}.{}", table.dial, row.wanted_ns);
-        let in_row = |name: String, value: Option<f64>, ci| InRow {
-            name,
-            size_bytes: table.size_bytes,
-            status: if value.is_some() { Status::Measured } else { Status::Unobservable },
-            value,
-            ci,
-            samples: row.samples as u64,
-        };
-        let mut all = vec![in_row(format!("{name}.observed"), row.observed_ns, row.ci_ns)];
-        all.extend(row.figures.iter().map(|figure| {
-            in_row(format!("{name}.{}.shift", figure.name), figure.shift_ns, figure.shift_ci_ns)
-        }));
-        all
-    };
-    let tables = found.tables.iter();
-    tables
-        .flat_map(|table| table.rows.iter().flat_map(|row| of_row(table, row)).collect::<Vec<_>>())
-        .collect()
+pub fn figures(found: &Validation) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for table in &found.tables {
+        for row in &table.rows {
+            let name = format!("{}.{}", table.dial, row.wanted_ns);
+            // Each block is compared with its own neighbours, so that every block counts as a launch.
+            let figure = |name, value| Figure::median(name, "ns", table.size_bytes, value, row.samples);
+            figures.push(figure(format!("{name}.observed"), (row.observed_ns, row.ci_ns)));
+            figures.extend(
+                row.figures
+                    .iter()
+                    .map(|of| figure(format!("{name}.{}.shift", of.name), (of.shift_ns, of.shift_ci_ns))),
+            );
+        }
+    }
+    figures
 }

@@ -12,6 +12,9 @@ pub const CARRIES: f64 = 0.9;
 /// A processor is free if it is busy for at most this share of the time that data flow.
 pub const IS_FREE: f64 = 0.1;
 
+/// The names of the figures in time of one size, in the order of tables.
+pub const TIMES: [&str; 5] = ["T", "o_s", "o_r", "g", "L"];
+
 /// The parameters of a layer as functions of the message's size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bulk {
@@ -218,9 +221,10 @@ impl Bulk {
 }
 
 impl SizeFigures {
-    /// Returns the figures in time by name, in the order of tables.
-    pub fn times(&self) -> [(&'static str, &Parameter); 5] {
-        [("T", &self.T), ("o_s", &self.o_s), ("o_r", &self.o_r), ("g", &self.g), ("L", &self.L)]
+    /// Returns the figures in time by name, in the order of [`TIMES`].
+    pub fn times(&self) -> [(&'static str, &Parameter); TIMES.len()] {
+        let times = [&self.T, &self.o_s, &self.o_r, &self.g, &self.L];
+        std::array::from_fn(|at| (TIMES[at], times[at]))
     }
 
     /// Reports that g(n) is measured, and not only bounded.

@@ -20,7 +20,7 @@ pub use crate::verbs::Found;
 pub use doubt::Doubt;
 pub use environment::{ClockReading, Detours, Environment};
 pub use layer_result::LayerResult;
-pub use parameter::{Parameter, Parameters, PerByte, Status};
+pub use parameter::{Parameter, Parameters, PerByte, Status, TIMES};
 pub use plateau::{Limit, Plateau};
 pub use ratio::Ratio;
 

@@ -5,6 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The names of the parameters in time, in the order of tables.
+pub const TIMES: [&str; 6] = ["rtt", "o_s", "o_r", "o_poll", "g", "L"];
+
 /// The LogP parameters of a layer (Culler et al. 1996, "LogP model").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_snake_case, reason = "the notation of the LogP papers")]
@@ -33,16 +36,10 @@ impl Parameters {
         Self { rtt: none(), o_s: none(), o_r: none(), o_poll: none(), g: none(), L: none(), G: per_byte }
     }
 
-    /// Returns the parameters in time by name, in the order of tables.
-    pub fn times(&self) -> [(&'static str, &Parameter); 6] {
-        [
-            ("rtt", &self.rtt),
-            ("o_s", &self.o_s),
-            ("o_r", &self.o_r),
-            ("o_poll", &self.o_poll),
-            ("g", &self.g),
-            ("L", &self.L),
-        ]
+    /// Returns the parameters in time by name, in the order of [`TIMES`].
+    pub fn times(&self) -> [(&'static str, &Parameter); TIMES.len()] {
+        let times = [&self.rtt, &self.o_s, &self.o_r, &self.o_poll, &self.g, &self.L];
+        std::array::from_fn(|at| (TIMES[at], times[at]))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Compares one result of A with one of B, parameter by parameter.
 
 use super::alike::Alike;
-use super::figures::{self, Candidate, PLATEAU};
+use super::candidates::{self, Candidate};
 use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
+use crate::logp::PLATEAU;
 use netdyno_measure::record::{LayerResult, Status};
 use netdyno_measure::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
@@ -12,7 +13,7 @@ use netdyno_measure::unpaired;
 pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
     let Alike { a, b, doubt: unlike } = alike;
     let mut doubts = differences::of_settings(a, b);
-    let (in_a, mut in_b) = (figures::of(a), figures::of(b));
+    let (in_a, mut in_b) = (candidates::of(a), candidates::of(b));
     let (mut parameters, mut only_in_a) = (Vec::new(), Vec::new());
     for one in &in_a {
         let like = |other: &Candidate| (other.name, other.size_bytes) == (one.name, one.size_bytes);
@@ -69,7 +70,7 @@ fn parameter(
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
         match (compared.ratio, compared.ratio_ci) {
-            (None, _) => doubt = Some(differences::no_ratio(a.name, a.launches.is_empty())),
+            (None, _) => doubt = Some(differences::no_ratio(a.name, a.unit != "ns")),
             (Some(_), None) => doubt = Some(differences::too_few(a.name)),
             (Some(_), Some(_)) => {}
         }

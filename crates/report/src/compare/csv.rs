@@ -1,7 +1,7 @@
 //! A comparison as comma-separated values (RFC 4180): one row per layer and parameter.
 
 use super::{Change, Compared, Comparison, Figure, Pair, Verdict};
-use crate::csv::{figure, line, status};
+use crate::csv::{claim, figure, line};
 use netdyno_measure::record::Doubt;
 
 /// The header row.
@@ -41,7 +41,7 @@ pub fn render(comparison: &Comparison) -> String {
     text
 }
 
-fn cells(comparison: &Comparison, pair: &Pair, compared: &Compared) -> [String; 22] {
+fn cells(comparison: &Comparison, pair: &Pair, compared: &Compared) -> [String; COLUMNS.len()] {
     let concerns = |doubt: &&Doubt| doubt.about.as_deref().is_none_or(|about| about == compared.parameter);
     let doubts = pair.doubts.iter().filter(concerns).chain(&comparison.doubts);
     let [a_status, a, a_lo, a_hi, a_launches] = side(&compared.a);
@@ -73,13 +73,8 @@ fn cells(comparison: &Comparison, pair: &Pair, compared: &Compared) -> [String; 
 }
 
 fn side(of: &Figure) -> [String; 5] {
-    [
-        status(of.status).into(),
-        figure(of.value),
-        figure(of.ci.map(|ci| ci.lo)),
-        figure(of.ci.map(|ci| ci.hi)),
-        of.launches.to_string(),
-    ]
+    let [status, value, lo, hi] = claim(of.status, of.value, of.ci);
+    [status, value, lo, hi, of.launches.to_string()]
 }
 
 /// Returns the change as JSON spells it.

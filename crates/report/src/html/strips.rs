@@ -8,8 +8,8 @@ use super::chart::{HALF, chart, names_along};
 use super::parts::{line, point, rect, sound, text, time};
 use super::scale::{Scale, extremes};
 use super::subject::Subject;
-use crate::launches::NAMES;
 use maud::{Markup, html};
+use netdyno_measure::record::TIMES;
 use netdyno_measure::show::percent;
 use netdyno_measure::stats::{Interval, median};
 
@@ -96,7 +96,7 @@ fn strips(subject: &Subject<'_>) -> Vec<Strip> {
             values,
         })
     };
-    NAMES.into_iter().enumerate().filter_map(strip).collect()
+    TIMES.into_iter().enumerate().filter_map(strip).collect()
 }
 
 fn row(strip: &Strip, top: f64, x: &Scale) -> Markup {

@@ -1,7 +1,7 @@
 //! A signature in a record, with its name in the report.
 
 use super::names::numbered;
-use crate::launches::LaunchFigures;
+use crate::logp::LaunchFigures;
 use netdyno_measure::record::{LayerResult, Logp, Record};
 
 /// A signature of a record.

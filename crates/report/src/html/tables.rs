@@ -3,9 +3,9 @@
 use super::circumstances::in_short;
 use super::parts::{figure, pretty, round_time, shown, sound, time, with_minus};
 use super::subject::Subject;
-use crate::launches::NAMES;
 use crate::notes::{Note, Notes};
 use maud::{Markup, html};
+use netdyno_measure::record::TIMES;
 use netdyno_measure::record::{LayerResult, Limit, Parameter, PerByte, Record, Status, StreamCheck};
 use netdyno_measure::show::{self, NONE, number, number_and_interval, time_and_interval};
 use netdyno_measure::stats::Interval;
@@ -276,7 +276,7 @@ pub fn launches(subject: &Subject<'_>) -> Markup {
                         thead {
                             tr {
                                 th scope="col" { "launch" }
-                                @for name in NAMES { th scope="col" { @if name == "g" { "plateau" } @else { (column_head(name)) } } }
+                                @for name in TIMES { th scope="col" { @if name == "g" { "plateau" } @else { (column_head(name)) } } }
                                 th scope="col" { "clock" } th scope="col" { "preempted" }
                             }
                         }

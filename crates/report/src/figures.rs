@@ -1,0 +1,46 @@
+//! The figures of a result and of its launches, for every verb.
+
+use crate::figure::{Figure, times};
+use crate::{bulk, contention, logp, overlap, registration, validation};
+use netdyno_measure::record::{Found, LayerResult};
+
+/// Returns all figures of a result: its parameters, then those of its verb.
+pub fn figures(result: &LayerResult) -> Vec<Figure> {
+    let size = result.size_bytes;
+    let mut figures = times(&result.parameters, size);
+    let mut per_byte = Figure::per_byte("G", size, &result.parameters.G);
+    match &result.found {
+        Found::Logp(_) | Found::Contention(_) => {}
+        // The parameters are also those of the smallest size.
+        Found::Bulk(_) => {
+            per_byte.compared_as = Some("G");
+            figures.iter_mut().for_each(|figure| figure.compared_as = None);
+        }
+        Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => {
+            figures.iter_mut().for_each(|figure| figure.compared_as = None);
+        }
+    }
+    figures.push(per_byte);
+    figures.extend(match &result.found {
+        Found::Logp(found) => logp::figures(found, size),
+        Found::Bulk(found) => bulk::figures(found, size),
+        Found::Contention(found) => contention::figures(found, size),
+        Found::Overlap(found) => overlap::figures(found),
+        Found::Registration(found) => registration::figures(found, size),
+        Found::Validate(found) => validation::figures(found),
+    });
+    figures
+}
+
+/// Returns the compared figures of each launch by itself. A launch without figures has none.
+pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
+    let size = result.size_bytes;
+    match &result.found {
+        Found::Logp(found) => logp::of_launches(found, size),
+        Found::Bulk(found) => bulk::of_launches(found, size),
+        Found::Contention(found) => contention::of_launches(found, size),
+        Found::Overlap(found) => overlap::of_launches(found),
+        Found::Registration(found) => registration::of_launches(found),
+        Found::Validate(_) => Vec::new(),
+    }
+}
