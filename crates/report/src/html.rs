@@ -11,6 +11,7 @@ mod compare;
 mod contention;
 mod dots;
 mod environment;
+mod grid;
 mod heading;
 mod lean;
 mod names;
@@ -30,11 +31,12 @@ mod trips;
 mod validation;
 
 use crate::compare::Comparison;
+use crate::logp::LaunchFigures;
 use crate::notes::Notes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use netdyno_measure::record::Record;
+use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::sweep::Sweep;
-use subject::{Subject, subjects};
+use subject::{Signature, labels, subjects};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
@@ -44,43 +46,36 @@ const POLICY: &str =
 
 /// Returns the report on `records`.
 pub fn render(records: &[Record]) -> String {
-    let subjects = subjects(records);
-    let sized = bulk::subjects(records);
-    let overlaps = overlap::subjects(records);
-    let registrations = registration::subjects(records);
-    let validations = validation::subjects(records);
+    let signatures = subjects(records, "layer", LayerResult::logp);
+    let sized = subjects(records, "bulk", LayerResult::bulk);
+    let crowds = subjects(records, "contention", LayerResult::contention);
+    let validations = subjects(records, "dials", LayerResult::validation);
+    let overlaps = subjects(records, "overlap", LayerResult::overlap);
+    let registrations = subjects(records, "registration", LayerResult::registration);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
     let title = heading::title(&[
-        part("LogP of", "LogP", subjects.iter().map(|subject| subject.label.clone()).collect()),
-        part(
-            "Bulk transfers over",
-            "bulk transfers",
-            sized.iter().map(|subject| subject.label.clone()).collect(),
-        ),
-        part("Contention over", "contention", contention::names(records)),
-        part("The dials of", "dials", validations.iter().map(validation::Subject::label).collect()),
-        part("Overlap over", "overlap", overlaps.iter().map(|subject| subject.label.clone()).collect()),
-        part(
-            "Registering memory over",
-            "registering memory",
-            registrations.iter().map(|subject| subject.label.clone()).collect(),
-        ),
+        part("LogP of", "LogP", labels(&signatures)),
+        part("Bulk transfers over", "bulk transfers", labels(&sized)),
+        part("Contention over", "contention", labels(&crowds)),
+        part("The dials of", "dials", labels(&validations)),
+        part("Overlap over", "overlap", labels(&overlaps)),
+        part("Registering memory over", "registering memory", labels(&registrations)),
     ]);
     let header = html! {
         h1 { (parts::pretty(&title)) }
         @for line in heading::whereabouts(records) { p.sub { (line) } }
-        @for paragraph in summary::summary(&subjects, &notes) { p.lead { (parts::pretty(&paragraph)) } }
+        @for paragraph in summary::summary(&signatures, &notes) { p.lead { (parts::pretty(&paragraph)) } }
         @for paragraph in bulk::summary(&sized) { p.lead { (parts::pretty(&paragraph)) } }
-        (contents(&subjects, &sized, !overlaps.is_empty()))
+        (contents(&signatures, &sized, !overlaps.is_empty()))
     };
     let main = html! {
-        @if !subjects.is_empty() { (overview(records, &subjects, &notes)) }
-        @if !notes.all().is_empty() && subjects.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
-        @for subject in &subjects { (layer(subject)) }
+        @if !signatures.is_empty() { (overview(records, &signatures, &notes)) }
+        @if !notes.all().is_empty() && signatures.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
+        @for subject in &signatures { (layer(subject)) }
         @if !sized.is_empty() { (bulk::overview(&sized)) }
         @for subject in &sized { (bulk::layer(subject, &notes)) }
-        (contention::sections(records))
+        (contention::sections(&crowds))
         (overlap::sections(&overlaps, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))
@@ -125,7 +120,7 @@ fn page(title: &str, header: &Markup, main: &Markup) -> String {
     page.into_string()
 }
 
-fn contents(subjects: &[Subject<'_>], sized: &[bulk::Subject<'_>], has_overlap: bool) -> Markup {
+fn contents(subjects: &[Signature<'_>], sized: &[bulk::Subject<'_>], has_overlap: bool) -> Markup {
     html! {
         @if subjects.len() + sized.len() + usize::from(has_overlap) > 1 {
             nav aria-label="Contents" {
@@ -140,7 +135,7 @@ fn contents(subjects: &[Subject<'_>], sized: &[bulk::Subject<'_>], has_overlap: 
     }
 }
 
-fn overview(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
+fn overview(records: &[Record], subjects: &[Signature<'_>], notes: &Notes<'_>) -> Markup {
     html! {
         section {
             h2 #parameters { "LogP parameters" }
@@ -155,7 +150,8 @@ fn overview(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>) -> 
     }
 }
 
-fn layer(subject: &Subject<'_>) -> Markup {
+fn layer(subject: &Signature<'_>) -> Markup {
+    let launches: Vec<LaunchFigures> = subject.found.launches.iter().map(LaunchFigures::of).collect();
     html! {
         section {
             div.keep {
@@ -166,10 +162,10 @@ fn layer(subject: &Subject<'_>) -> Markup {
             }
             div.pair {
                 div { h3 { "Round trips" } (trips::figure(subject)) }
-                div { h3 { "Spread between launches" } (strips::figure(subject)) }
+                div { h3 { "Spread between launches" } (strips::figure(subject, &launches)) }
             }
             div.keep { h3 { "Checks" } (tables::checks(subject)) }
-            (tables::launches(subject))
+            (tables::launches(&launches))
         }
     }
 }

@@ -30,6 +30,19 @@ fn round_trips(result: &LayerResult, logp: &Logp) -> Option<String> {
     (!parts.is_empty()).then(|| format!("rtt {}", parts.join(", ")))
 }
 
+/// Returns the name of a parameter in words.
+pub fn in_words(name: &str) -> &str {
+    match name {
+        "rtt" => "round trip",
+        "o_s" => "send overhead",
+        "o_r" => "receive overhead",
+        "o_poll" => "empty poll",
+        "g" => "gap",
+        "L" => "latency",
+        other => other,
+    }
+}
+
 /// Returns the figures beside the parameters.
 pub fn figures(logp: &Logp, size_bytes: usize) -> Vec<Figure> {
     vec![

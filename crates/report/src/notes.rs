@@ -56,11 +56,10 @@ impl<'a> Notes<'a> {
         &self.0
     }
 
-    /// Returns the notes about a parameter of a layer; without a parameter, those about the layer as a
-    /// whole.
-    pub fn about(&self, record: usize, layer: usize, parameter: Option<&str>) -> Vec<&Note<'a>> {
+    /// Returns the notes about a parameter of a layer.
+    pub fn about(&self, record: usize, layer: usize, parameter: &str) -> Vec<&Note<'a>> {
         let wanted = |note: &&Note<'a>| {
-            note.place == (record, Some(layer)) && note.doubt.about.as_deref() == parameter
+            note.place == (record, Some(layer)) && note.doubt.about.as_deref() == Some(parameter)
         };
         self.0.iter().filter(wanted).collect()
     }

@@ -90,7 +90,7 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
     let cells = result.parameters.times().map(|(name, p)| Cell {
         value: in_words(p),
         interval: interval(p),
-        marks: marks(&notes.about(0, at, Some(name))),
+        marks: marks(&notes.about(0, at, name)),
     });
     if lines.width >= COLUMNS_FROM {
         lines.push(&columns(cells.each_ref().map(Cell::first_line)));

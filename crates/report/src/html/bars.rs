@@ -3,12 +3,12 @@
 //! The left bar of a layer is the one-way time, stacked from o_s, L and o_r. The right bar is g, hatched if
 //! it is a bound. A negative part hangs below zero.
 
-use super::chart::width_of;
+use super::chart::{levels, width_of};
 use super::parts::{
     cut, figure as in_words, line, parameter_tip, rect, rect_with_tip, round_time, shown, text, time,
 };
 use super::scale::{Scale, px, spread};
-use super::subject::Subject;
+use super::subject::Signature;
 use maud::{Markup, html};
 use netdyno_measure::record::{Parameter, Parameters, Status};
 
@@ -25,7 +25,7 @@ const ONE_WAY_AT: f64 = LEFT + 8.0;
 const GAP_AT: f64 = LEFT + 144.0;
 
 /// Returns the figure with its caption.
-pub fn figure(subjects: &[Subject<'_>]) -> Markup {
+pub fn figure(subjects: &[Signature<'_>]) -> Markup {
     let reaches: Vec<(f64, f64)> = subjects.iter().map(|subject| reach(&subject.result.parameters)).collect();
     let highest = reaches.iter().map(|(_, hi)| *hi).fold(0.0, f64::max);
     let lowest = reaches.iter().map(|(_, hi)| *hi).filter(|hi| *hi > 0.0).fold(f64::INFINITY, f64::min);
@@ -63,19 +63,14 @@ fn reach(parameters: &Parameters) -> (f64, f64) {
     (down.min(g), up.max(g))
 }
 
-fn panel(subject: &Subject<'_>, (lo, hi): (f64, f64)) -> Markup {
+fn panel(subject: &Signature<'_>, (lo, hi): (f64, f64)) -> Markup {
     let scale = Scale::linear([lo, hi], BOTTOM, TOP);
     let zero = scale.within(0.0).unwrap_or(BOTTOM);
     html! {
         svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="group"
             aria-label={ "One-way time and gap of " (subject.label) } {
             text.head x="0" y="14" { (cut(&subject.label, 32)) }
-            @for tick in scale.ticks(4) {
-                @if let Some(y) = scale.at(tick) {
-                    (line("grid", (LEFT, y), (WIDTH, y)))
-                    (text("soft end", LEFT - 6.0, y + 4.0, &round_time(tick)))
-                }
-            }
+            (levels((LEFT, WIDTH), 6.0, &scale.named(4, round_time)))
             // Drawn before the labels, because a label may stand on the axis.
             (line("axis", (LEFT, zero), (WIDTH, zero)))
             (one_way(subject, &scale))
@@ -95,7 +90,7 @@ struct Part<'a> {
     to: f64,
 }
 
-fn one_way(subject: &Subject<'_>, scale: &Scale) -> Markup {
+fn one_way(subject: &Signature<'_>, scale: &Scale) -> Markup {
     let (mut up, mut down) = (0.0, 0.0);
     let mut parts = Vec::new();
     for (name, parameter) in stack(&subject.result.parameters) {
@@ -123,7 +118,7 @@ fn one_way(subject: &Subject<'_>, scale: &Scale) -> Markup {
     }
 }
 
-fn gap(subject: &Subject<'_>, scale: &Scale, zero: f64) -> Markup {
+fn gap(subject: &Signature<'_>, scale: &Scale, zero: f64) -> Markup {
     let g = &subject.result.parameters.g;
     let middle = GAP_AT + BAR / 2.0;
     let Some(top) = shown(g).and_then(|ns| scale.at(ns)) else {
@@ -148,6 +143,6 @@ fn on_paper(label: &str, x: f64, y: f64, from: f64) -> Markup {
     rect("paper", (x + from, y - 10.0), (x + from + width_of(label), y + 3.0))
 }
 
-fn tip(subject: &Subject<'_>, name: &str, p: &Parameter) -> String {
-    parameter_tip(&subject.label, name, p, subject.record.options.confidence)
+fn tip(subject: &Signature<'_>, name: &str, p: &Parameter) -> String {
+    parameter_tip(&subject.label, name, p, subject.confidence())
 }

@@ -1,33 +1,34 @@
 //! The part of the page about messages of every size.
 
 mod curves;
-mod subject;
 mod surface;
 mod tables;
 mod times;
 
 use super::parts::pretty;
+use super::plot::pairs;
 use crate::bulk as text;
 use crate::notes::Notes;
 use maud::{Markup, html};
-pub use subject::{Subject, subjects};
+use netdyno_measure::bulk::record::Bulk;
+
+/// A layer measured at every size.
+pub type Subject<'a> = super::subject::Subject<'a, Bulk>;
 
 /// Returns the verdict of each layer.
 pub fn summary(subjects: &[Subject<'_>]) -> Vec<String> {
-    subjects.iter().map(|subject| format!("{}: {}.", subject.label, text::verdict(subject.bulk))).collect()
+    subjects.iter().map(|subject| format!("{}: {}.", subject.label, text::verdict(subject.found))).collect()
 }
 
 /// Returns the charts of all layers.
 pub fn overview(subjects: &[Subject<'_>]) -> Markup {
+    let one_way = curves::one_way(subjects);
     html! {
         section {
             h2 #bulk { "Messages of every size" }
-            h3 { "Time on the way: T(n), half of a round trip of n bytes both ways" }
-            (curves::one_way(subjects))
-            div.pair {
-                div { h3 { "Bandwidth" } (curves::bandwidth(subjects)) }
-                div { h3 { "Send overhead o" sub { "s" } "(n)" } (curves::send_overhead(subjects)) }
-            }
+            h3 { (one_way.heading) }
+            (one_way.figure())
+            (pairs(&curves::others(subjects)))
         }
     }
 }
@@ -49,9 +50,9 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
             div.keep { h3 { "By size" } (tables::sizes(subject, notes)) }
             div.keep { h3 { "Lines and where they end" } (tables::segments(subject)) }
             ul.findings {
-                @for change in &subject.bulk.changes { li { (pretty(&text::change(change))) "." } }
-                li { (pretty(&text::classic(&subject.bulk.classic))) "." }
-                li { (pretty(&subject.bulk.overlap.finding)) }
+                @for change in &subject.found.changes { li { (pretty(&text::change(change))) "." } }
+                li { (pretty(&text::classic(&subject.found.classic))) "." }
+                li { (pretty(&subject.found.overlap.finding)) }
             }
         }
     }

@@ -3,7 +3,7 @@
 //! A chart is drawn in units of its natural width, in which labels are 12 high. A window shows it slightly
 //! larger or smaller. If even that is too wide, the frame of the chart scrolls, and the page does not.
 
-use super::parts::text;
+use super::parts::{line, text};
 use super::scale::{path, spread};
 use maud::{Markup, html};
 
@@ -46,6 +46,22 @@ pub fn width_of(label: &str) -> f64 {
 pub fn names_along(y: f64, names: &[(f64, String)]) -> Markup {
     let every = stride(names);
     html! { @for (x, name) in names.iter().step_by(every) { (text("soft mid", *x, y, name)) } }
+}
+
+/// Returns horizontal lines at places of a vertical axis, with their names `gap` to the left.
+pub fn levels((left, right): (f64, f64), gap: f64, ticks: &[(f64, String)]) -> Markup {
+    html! {
+        @for (at, name) in ticks {
+            (line("grid", (left, *at), (right, *at)))
+            (text("soft end", left - gap, at + 4.0, name))
+        }
+    }
+}
+
+/// Returns vertical lines at places of a horizontal axis, with their names below. The baseline of the names is
+/// at `y`.
+pub fn uprights((top, bottom): (f64, f64), y: f64, ticks: &[(f64, String)]) -> Markup {
+    html! { @for (at, _) in ticks { (line("grid", (*at, top), (*at, bottom))) } (names_along(y, ticks)) }
 }
 
 /// Returns the smallest stride at which no drawn name touches the next one.

@@ -1,15 +1,15 @@
 //! The circumstances of a measurement: sizes, waiting, processors, window and launches.
 
 use super::names::listed;
-use super::subject::Subject;
+use super::subject::Signature;
 use netdyno_measure::record::LayerResult;
 use netdyno_measure::show::counted;
 
 /// Returns the circumstances of a signature in a line.
-pub fn of_signature(subject: &Subject<'_>) -> String {
+pub fn of_signature(subject: &Signature<'_>) -> String {
     let result = subject.result;
     let size = format!("{} in a request and in a reply", counted(result.size_bytes, "byte", "bytes"));
-    let window = format!("window {}", subject.logp.plateau.window);
+    let window = format!("window {}", subject.found.plateau.window);
     how(result, [Some(size), Some(window)])
 }
 
@@ -30,7 +30,7 @@ fn how(result: &LayerResult, [size, window]: [Option<String>; 2]) -> String {
 }
 
 /// Returns the circumstances of a signature for a cell of a table.
-pub fn in_short(subject: &Subject<'_>) -> String {
+pub fn in_short(subject: &Signature<'_>) -> String {
     let result = subject.result;
     let mut parts = vec![format!("{} B", result.size_bytes), result.wait.clone()];
     parts.extend(processors(result));

@@ -1,10 +1,11 @@
 //! A comparison on one page: the differences, the ratios with their intervals as charts and as tables, and
 //! the warnings.
 
-use super::chart::{HALF, chart, names_along, width_of};
+use super::chart::{HALF, chart, uprights, width_of};
+use super::grid::{grid, heads};
 use super::names::listed;
 use super::parts::{line, point, pretty, sound, text, with_minus};
-use super::plot::{Curve, Plot, Point};
+use super::plot::{Curve, OVER_MESSAGES, Plot, Point};
 use super::scale::Scale;
 use super::tables::two_lines;
 use crate::compare::table::{concern, judgement, layers, method, source, title as of_pair, value, words};
@@ -160,11 +161,8 @@ fn ratios(comparison: &Comparison, pair: &Pair) -> Markup {
     let values = reach(&pair.parameters).into_iter().chain(limit);
     let x = Scale::log(values, MARGIN, LEFT, RIGHT);
     let bottom = TOP + ROW * pair.parameters.len() as f64;
-    let ticks = x.ticks(7).into_iter().filter_map(|ratio| Some((x.at(ratio)?, round_number(ratio))));
-    let ticks: Vec<(f64, String)> = ticks.collect();
     let drawn = html! {
-        @for (at, _) in &ticks { (line("grid", (*at, TOP), (*at, bottom))) }
-        (names_along(bottom + 18.0, &ticks))
+        (uprights((TOP, bottom), bottom + 18.0, &x.named(7, round_number)))
         @if let Some(one) = x.at(1.0) { (line("axis", (one, TOP), (one, bottom))) }
         @if let (Some(share), Some(at)) = (comparison.fail_on, limit.and_then(|limit| x.at(limit))) {
             (line("mark-line", (at, TOP), (at, bottom)))
@@ -194,11 +192,10 @@ fn limit_label(at: f64, label: &str) -> Markup {
 
 fn row(compared: &Compared, y: f64, x: &Scale) -> Markup {
     let class = class(compared.change);
-    let ends = sound(compared.ratio_ci).and_then(|ci| Some((x.within(ci.lo)?, x.within(ci.hi)?)));
     html! {
         (text("", 0.0, y + 4.0, &compared.parameter))
         @if let Some(at) = drawable(compared).and_then(|ratio| x.at(ratio)) {
-            @if let Some((lo, hi)) = ends { g class=(class) { (line("whisker", (lo, y), (hi, y))) } }
+            @if let Some((lo, hi)) = x.ends(compared.ratio_ci) { g class=(class) { (line("whisker", (lo, y), (hi, y))) } }
             (point(at, y, "3.5", &format!("fill {class}"), "ratios", &tip(compared)))
         }
     }
@@ -235,7 +232,7 @@ fn over_sizes(pair: &Pair, name: &str) -> Markup {
     let plot = Plot::of(&curves, HALF, HEIGHT);
     let plot = Plot { y: Scale::log(reach(all()), MARGIN, plot.bottom(), plot.top()), ..plot };
     let drawn = html! {
-        (plot.axes("B / A", round_number))
+        (plot.axes(OVER_MESSAGES, "B / A", round_number))
         @if let Some(one) = plot.y.at(1.0) { (line("axis", (plot.left(), one), (plot.right, one))) }
         (plot.draw(&curves))
     };
@@ -250,32 +247,26 @@ fn over_sizes(pair: &Pair, name: &str) -> Markup {
 fn table(pair: &Pair) -> Markup {
     let has_sizes = pair.parameters.iter().any(|compared| compared.size_bytes != pair.size_bytes);
     let has_verdicts = pair.parameters.iter().any(|compared| compared.verdict.is_some());
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "parameter" }
-                        @if has_sizes { th scope="col" { "bytes" } }
-                        th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "B / A" } th.text scope="col" { @if has_verdicts { "verdict" } @else { "B is" } }
-                    }
-                }
-                tbody {
-                    @for compared in &pair.parameters {
-                        @let both = [compared.a.value, compared.b.value];
-                        @let unit = Unit::common(both.into_iter().flatten());
-                        tr {
-                            th scope="row" { (pretty(&compared.parameter)) }
-                            @if has_sizes { td { (compared.size_bytes) } }
-                            @for figure in [&compared.a, &compared.b] { td { (cell(figure, &compared.unit, unit)) } }
-                            td { (two_lines(&compared.in_words())) }
-                            td.text { (words(compared).replace(' ', "\u{a0}")) }
-                        }
-                    }
-                }
+    let heads = html! {
+        (heads(["parameter"]))
+        @if has_sizes { (heads(["bytes"])) }
+        (heads(["A", "B", "B / A"]))
+        th.text scope="col" { @if has_verdicts { "verdict" } @else { "B is" } }
+    };
+    let rows = html! {
+        @for compared in &pair.parameters {
+            @let both = [&compared.a, &compared.b];
+            @let unit = Unit::common(both.iter().filter_map(|figure| figure.value));
+            tr {
+                th scope="row" { (pretty(&compared.parameter)) }
+                @if has_sizes { td { (compared.size_bytes) } }
+                @for figure in both { td { (cell(figure, &compared.unit, unit)) } }
+                td { (two_lines(&compared.in_words())) }
+                td.text { (words(compared).replace(' ', "\u{a0}")) }
             }
         }
-    }
+    };
+    grid(false, &heads, &rows)
 }
 
 /// Returns a figure of one side with its interval below it. A time has the unit `time`.

@@ -4,46 +4,33 @@
 mod against;
 mod matrix;
 
+use super::grid::{grid, heads, row};
 use super::parts::{pretty, shown, sound, time, with_minus};
 use super::tables::two_lines;
 use crate::contention::ratio;
 use maud::{Markup, html};
 use netdyno_measure::contention::record::{Compared, Contention, Quotient};
-use netdyno_measure::record::{LayerResult, Parameter, Record};
+use netdyno_measure::record::{LayerResult, Parameter};
 use netdyno_measure::show::{NONE, counted, number, per_second, percent, time_and_interval};
 use netdyno_measure::stats::Interval;
 
 /// In sentences a ratio counts as 1 if its interval is within this distance of 1.
 const ALIKE: f64 = 0.1;
 
-/// Returns the names of the layers whose contention was measured.
-pub fn names(records: &[Record]) -> Vec<String> {
-    let mut names: Vec<String> = of(records).map(|(_, result, _)| result.name()).collect();
-    names.dedup();
-    names
-}
+/// The result of `contention` for a layer.
+pub type Subject<'a> = super::subject::Subject<'a, Contention>;
 
 /// Returns a section for each layer whose contention was measured.
-pub fn sections(records: &[Record]) -> Markup {
-    html! {
-        @for (at, (record, result, found)) in of(records).enumerate() {
-            (section(&format!("contention-{}", at + 1), record, result, found))
-        }
-    }
+pub fn sections(subjects: &[Subject<'_>]) -> Markup {
+    html! { @for subject in subjects { (section(subject)) } }
 }
 
-fn of(records: &[Record]) -> impl Iterator<Item = (&Record, &LayerResult, &Contention)> {
-    records.iter().flat_map(|record| {
-        record.results.iter().filter_map(move |result| Some((record, result, result.contention()?)))
-    })
-}
-
-fn section(id: &str, record: &Record, result: &LayerResult, found: &Contention) -> Markup {
-    let confidence = record.options.confidence;
+fn section(subject: &Subject<'_>) -> Markup {
+    let (confidence, result, found) = (subject.confidence(), subject.result, subject.found);
     html! {
         section {
             div.keep {
-                h2 id=(id) { (result.name()) ": contention" }
+                h2 id=(subject.id) { (subject.label) ": contention" }
                 p.facts { (circumstances(result, found)) }
                 p.lead { (pretty(&with_minus(&sentences(found).join(" ")))) }
             }
@@ -127,20 +114,9 @@ fn meaning(ci: Interval) -> Option<&'static str> {
 
 /// Returns a table of a pair alone and of the same pair in the crowd.
 fn halves(found: &Contention) -> Markup {
+    let names = ["ranks 0, 1", "alone", "in the crowd", "crowd / alone", "difference", "all pairs"];
     html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "ranks 0, 1" } th scope="col" { "alone" } th scope="col" { "in the crowd" }
-                        th scope="col" { "crowd / alone" } th scope="col" { "difference" } th scope="col" { "all pairs" }
-                    }
-                }
-                tbody {
-                    @for compared in &found.halves.compared { (halves_row(compared)) }
-                }
-            }
-        }
+        (grid(true, &heads(names), &html! { @for compared in &found.halves.compared { (halves_row(compared)) } }))
         p.facts { "g stands for the time per message without delay, whatever sets it. Differences and ratios are those within a launch." }
     }
 }
@@ -154,56 +130,35 @@ fn halves_row(compared: &Compared) -> Markup {
     } else {
         NONE.into()
     };
-    html! {
-        tr {
-            th scope="row" { (pretty(parameter)) }
-            td { (value(alone)) } td { (value(crowd)) }
-            td { (two_lines(&ratio(compared.ratio))) }
-            td { (two_lines(&difference)) }
-            td { (time(compared.least_ns)) " to " (time(compared.most_ns)) }
-        }
-    }
+    row(
+        pretty(parameter),
+        [
+            html! { (value(alone)) },
+            html! { (value(crowd)) },
+            two_lines(&ratio(compared.ratio)),
+            two_lines(&difference),
+            html! { (time(compared.least_ns)) " to " (time(compared.most_ns)) },
+        ],
+    )
 }
 
 /// Returns a table of every ratio.
 fn numbers(found: &Contention) -> Markup {
+    let of = |quotient: Quotient| with_minus(&ratio(Some(quotient)));
+    let requesters = found.many_to_one.iter().map(|at| {
+        let gap = shown(&at.gap).map_or(NONE.into(), time);
+        row(at.requesters, [gap, of(at.ratio), number(at.model), of(at.slowest_over_fastest)])
+    });
+    let pairs = found.rates.iter().map(|rate| {
+        row(rate.pairs, [per_second(rate.messages_per_s.value), of(rate.ratio), number(rate.model)])
+    });
+    let of_requesters = ["requesters", "time per message", "g(K) / g(1)", "model", "slowest / fastest"];
+    let of_pairs = ["pairs", "messages", "of one pair's", "model"];
     html! {
         details {
             summary { "Figures one by one" }
-            div.scroll {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "requesters" } th scope="col" { "time per message" } th scope="col" { "g(K) / g(1)" }
-                            th scope="col" { "model" } th scope="col" { "slowest / fastest" }
-                        }
-                    }
-                    tbody {
-                        @for at in &found.many_to_one {
-                            tr {
-                                th scope="row" { (at.requesters) }
-                                td { (shown(&at.gap).map_or(NONE.into(), time)) }
-                                td { (with_minus(&ratio(Some(at.ratio)))) } td { (number(at.model)) }
-                                td { (with_minus(&ratio(Some(at.slowest_over_fastest)))) }
-                            }
-                        }
-                    }
-                }
-            }
-            div.scroll {
-                table {
-                    thead { tr { th scope="col" { "pairs" } th scope="col" { "messages" } th scope="col" { "of one pair's" } th scope="col" { "model" } } }
-                    tbody {
-                        @for rate in &found.rates {
-                            tr {
-                                th scope="row" { (rate.pairs) }
-                                td { (per_second(rate.messages_per_s.value)) }
-                                td { (with_minus(&ratio(Some(rate.ratio)))) } td { (number(rate.model)) }
-                            }
-                        }
-                    }
-                }
-            }
+            (grid(false, &heads(of_requesters), &html! { @for row in requesters { (row) } }))
+            (grid(false, &heads(of_pairs), &html! { @for row in pairs { (row) } }))
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The chart of all parameters of all layers on one logarithmic axis, with their intervals.
 
-use super::chart::{WIDE, chart, names_along};
-use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, sound, text, time};
+use super::chart::{WIDE, chart, uprights};
+use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, text, time};
 use super::scale::Scale;
-use super::subject::Subject;
+use super::subject::Signature;
+use crate::logp::in_words;
 use maud::{Markup, html};
-use netdyno_measure::record::{Parameter, Status};
+use netdyno_measure::record::{Parameter, Status, TIMES};
 
 const ROW: f64 = 17.0;
 const BETWEEN: f64 = 12.0;
@@ -21,28 +22,25 @@ const LEFT: f64 = 366.0;
 const RIGHT: f64 = 790.0;
 
 /// Returns the figure with its caption.
-pub fn figure(subjects: &[Subject<'_>]) -> Markup {
+pub fn figure(subjects: &[Signature<'_>]) -> Markup {
     let values = subjects.iter().flat_map(|s| s.result.parameters.times()).filter_map(|(_, p)| shown(p));
     let values: Vec<f64> = values.collect();
     let scale = Scale::log(values.iter().copied(), 1.3, LEFT, RIGHT);
     let are_beside = subjects.iter().all(|subject| subject.label.chars().count() <= BESIDE);
     let below = if are_beside { 0.0 } else { ROW };
     let group = below + ROW * subjects.len() as f64 + BETWEEN;
-    let bottom = TOP + 6.0 * group;
+    let bottom = TOP + group * TIMES.len() as f64;
     let has_lane = values.iter().any(|ns| *ns <= 0.0);
-    let ticks = scale.ticks(8).into_iter().filter_map(|tick| Some((scale.at(tick)?, round_time(tick))));
-    let ticks: Vec<(f64, String)> = ticks.collect();
     let drawn = html! {
         @if has_lane {
             (rect("band", (LANE.0, TOP - 6.0), (LANE.1, bottom - 4.0)))
             (text("soft mid", (LANE.0 + LANE.1) / 2.0, bottom + 14.0, "≤ 0"))
         }
-        @for (x, _) in &ticks { (line("grid", (*x, TOP - 6.0), (*x, bottom - 4.0))) }
-        (names_along(bottom + 14.0, &ticks))
-        @for row in 0..6 {
-            @let name = subjects.first().map_or("", |s| s.result.parameters.times()[row].0);
+        (uprights((TOP - 6.0, bottom - 4.0), bottom + 14.0, &scale.named(8, round_time)))
+        @for (row, name) in TIMES.into_iter().enumerate() {
+            @let words = if name == "rtt" { in_words(name).to_owned() } else { format!("{name}  {}", in_words(name)) };
             @let top = TOP + group * row as f64;
-            (text(&format!("fill {name} head"), 0.0, top + 12.0, long_name(name)))
+            (text(&format!("fill {name} head"), 0.0, top + 12.0, &words))
             @for (at, subject) in subjects.iter().enumerate() {
                 (dot(subject, row, top + below + ROW * at as f64 + 8.0, &scale))
             }
@@ -60,21 +58,9 @@ pub fn figure(subjects: &[Subject<'_>]) -> Markup {
     }
 }
 
-fn long_name(name: &str) -> &str {
-    match name {
-        "rtt" => "round trip",
-        "o_s" => "o_s  send overhead",
-        "o_r" => "o_r  receive overhead",
-        "o_poll" => "o_poll  empty poll",
-        "g" => "g  gap",
-        "L" => "L  latency",
-        other => other,
-    }
-}
-
-fn dot(subject: &Subject<'_>, row: usize, y: f64, scale: &Scale) -> Markup {
+fn dot(subject: &Signature<'_>, row: usize, y: f64, scale: &Scale) -> Markup {
     let (name, p): (&str, &Parameter) = subject.result.parameters.times()[row];
-    let tip = parameter_tip(&subject.label, name, p, subject.record.options.confidence);
+    let tip = parameter_tip(&subject.label, name, p, subject.confidence());
     html! {
         (text("soft end", LAYERS_AT, y + 4.0, &cut(&subject.label, BELOW)))
         @match shown(p) {
@@ -85,11 +71,7 @@ fn dot(subject: &Subject<'_>, row: usize, y: f64, scale: &Scale) -> Markup {
             },
             Some(ns) => @if let Some(x) = scale.at(ns) {
                 g class=(name) {
-                    @if let Some(ci) = sound(p.ci_ns) {
-                        @if let (Some(lo), Some(hi)) = (scale.within(ci.lo), scale.within(ci.hi)) {
-                            (line("whisker", (lo, y), (hi, y)))
-                        }
-                    }
+                    @if let Some((lo, hi)) = scale.ends(p.ci_ns) { (line("whisker", (lo, y), (hi, y))) }
                     @if p.status == Status::UpperBound {
                         (line("whisker", (x - 4.0, y), (x - 17.0, y)))
                         path.line d={ "M" (x - 13.0) " " (y - 3.5) "l-4.5 3.5l4.5 3.5" } {}

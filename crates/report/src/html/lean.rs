@@ -1,7 +1,8 @@
 //! The table of the shares of round trips, and of the ratios of layers to the lean layers on the same path.
 
+use super::grid::{grid, heads};
 use super::parts::{pretty, with_minus};
-use super::subject::Subject;
+use super::subject::Signature;
 use crate::lean::beside;
 use maud::{Markup, html};
 use netdyno_measure::record::{Ratio, Share};
@@ -11,30 +12,21 @@ use netdyno_measure::show::{NONE, number_and_interval};
 const RATIOS: [&[&str]; 4] = [&["rtt"], &["o_s"], &["o_r"], &["g", "plateau"]];
 
 /// Returns a table with a row for each layer. Returns nothing if no record has shares or ratios.
-pub fn table(subjects: &[Subject<'_>]) -> Markup {
-    let has_shares = subjects.iter().any(|subject| subject.logp.shares.is_some());
+pub fn table(subjects: &[Signature<'_>]) -> Markup {
+    let has_shares = subjects.iter().any(|subject| subject.found.shares.is_some());
     let has_lean = subjects.iter().any(|subject| !of(subject).is_empty());
+    let heads = html! {
+        (heads(["layer"])) (heads(["o_s", "o_r"].map(pretty))) th scope="col" { i { "L" } }
+        @if has_lean {
+            th.text scope="col" { "beside" }
+            (heads(["round trip"])) (heads(["o_s", "o_r"].map(pretty)))
+            th scope="col" { i { "g" } ", or plateau" }
+        }
+    };
     html! {
         @if has_shares || has_lean {
             h3 { "Where the round trip goes" @if has_lean { ", and is that good?" } }
-            div.scroll {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "layer" }
-                            @for name in ["o_s", "o_r"] { th scope="col" { (pretty(name)) } }
-                            th scope="col" { i { "L" } }
-                            @if has_lean {
-                                th.text scope="col" { "beside" }
-                                th scope="col" { "round trip" }
-                                @for name in ["o_s", "o_r"] { th scope="col" { (pretty(name)) } }
-                                th scope="col" { i { "g" } ", or plateau" }
-                            }
-                        }
-                    }
-                    tbody { @for subject in subjects { (row(subject, has_lean)) } }
-                }
-            }
+            (grid(false, &heads, &html! { @for subject in subjects { (row(subject, has_lean)) } }))
             @if has_lean {
                 p.sub { "Beside the lean layer on the same path, measured in the same run: times as long." }
             }
@@ -42,17 +34,17 @@ pub fn table(subjects: &[Subject<'_>]) -> Markup {
     }
 }
 
-fn of<'a>(subject: &Subject<'a>) -> Vec<&'a Ratio> {
+fn of<'a>(subject: &Signature<'a>) -> Vec<&'a Ratio> {
     beside(subject.result, &subject.record.ratios)
 }
 
-fn row(subject: &Subject<'_>, has_lean: bool) -> Markup {
+fn row(subject: &Signature<'_>, has_lean: bool) -> Markup {
     let ratios = of(subject);
     let named = |names: &[&str]| ratios.iter().find(|ratio| names.contains(&&ratio.parameter[..]));
     html! {
         tr {
             th scope="row" { (subject.label) }
-            @match &subject.logp.shares {
+            @match &subject.found.shares {
                 Some(shares) => @for (_, share) in shares.all() { td { (cell(share)) } },
                 None => @for _ in 0..3 { td { (NONE) } },
             }

@@ -1,22 +1,17 @@
 //! Curves over a logarithmic axis: the common parts of the figures.
 
-use super::chart::{EndLabel, end_labels, names_along, room_for};
+use super::chart::{EndLabel, chart, end_labels, levels, room_for, uprights};
 use super::parts::{cut, line, point, round_time, text};
 use super::scale::{Scale, path};
+use super::subject::Subject;
 use maud::{Markup, html};
-use netdyno_measure::record::LayerResult;
 use netdyno_measure::show::bytes;
 use netdyno_measure::stats::Interval;
 
 /// Largest number of characters of a label at the end of a curve.
 const LABEL_AT_MOST: usize = 16;
-
-/// Returns the text at the end of the curve of a result called `name`. If the result has a label of its
-/// own, that label is enough.
-pub fn end_label(result: &LayerResult, name: &str) -> String {
-    let own = result.label.as_deref().filter(|_| name == result.name());
-    cut(own.unwrap_or(name), LABEL_AT_MOST)
-}
+/// The axis of the size of messages.
+pub const OVER_MESSAGES: Along = Along::Bytes("bytes in a message, n");
 
 /// A point of a curve.
 pub struct Point {
@@ -42,7 +37,66 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
+impl Curve {
+    /// Returns the curve of a subject. If its result has a label of its own, that label is enough.
+    pub fn of<T>(subject: &Subject<'_, T>, points: Vec<Point>) -> Self {
+        let Subject { result, label, colour, .. } = subject;
+        let own = result.label.as_deref().filter(|_| *label == result.name());
+        Self { class: colour.clone(), label: cut(own.unwrap_or(label), LABEL_AT_MOST), points }
+    }
+}
+
+/// The horizontal axis of a chart, with what it shows.
+#[derive(Clone, Copy)]
+pub enum Along {
+    /// Sizes, with a tick for every second power of two.
+    Bytes(&'static str),
+    /// Times.
+    Time(&'static str),
+}
+
+/// The vertical axis of a chart: what it shows, how a value is written, and the value that a linear axis
+/// reaches at least. Without that value the axis is logarithmic.
+pub type Up = (&'static str, fn(f64) -> String, Option<f64>);
+
+/// A chart of curves: what it shows, and not how it is drawn. The horizontal axis is logarithmic.
+pub struct Chart {
+    /// The heading above it.
+    pub heading: Markup,
+    /// The text that a screen reader reads.
+    pub label: String,
+    /// Width and height.
+    pub size: (f64, f64),
+    /// Both axes.
+    pub axes: (Along, Up),
+    /// The curves.
+    pub curves: Vec<Curve>,
+    /// The text below it.
+    pub caption: Markup,
+}
+
+impl Chart {
+    /// Returns the chart with its caption.
+    pub fn figure(&self) -> Markup {
+        let ((width, height), (along, (title, tick, linear_to))) = (self.size, self.axes);
+        let plot = Plot::of(&self.curves, width, height);
+        let plot = linear_to.map_or(plot, |to| plot.linear(&self.curves, to));
+        let drawn = html! { (plot.axes(along, title, tick)) (plot.draw(&self.curves)) };
+        html! { figure { (chart(width, height, &self.label, &drawn)) figcaption { (self.caption) } } }
+    }
+}
+
+/// Returns charts in pairs, each below its heading.
+pub fn pairs(charts: &[Chart]) -> Markup {
+    html! {
+        @for pair in charts.chunks(2) {
+            div.pair { @for chart in pair { div { h3 { (chart.heading) } (chart.figure()) } } }
+        }
+    }
+}
+
 /// The paper of a plot, and its axes.
+#[derive(Clone, Copy)]
 pub struct Plot {
     /// Height of the paper.
     pub height: f64,
@@ -82,19 +136,8 @@ impl Plot {
         Self { height, right, x, y }
     }
 
-    /// Returns grid and ticks of such a plot; `name` formats a value of the dial.
-    pub fn axes_over_dial(
-        &self,
-        title: &str,
-        tick: impl Fn(f64) -> String,
-        of: &str,
-        name: impl Fn(f64) -> String,
-    ) -> Markup {
-        self.frame((title, tick), (of, name), &self.x.ticks(5))
-    }
-
-    /// Returns the same plot with a linear vertical axis, from 0 to at least `to`.
-    pub fn linear(self, curves: &[Curve], to: f64) -> Self {
+    /// Returns the plot with a linear vertical axis, from 0 to at least `to`.
+    fn linear(self, curves: &[Curve], to: f64) -> Self {
         let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
@@ -114,23 +157,28 @@ impl Plot {
         TOP
     }
 
-    /// Returns grid, ticks and titles over the sizes of messages; `tick` formats a value of the vertical
-    /// axis.
-    pub fn axes(&self, title: &str, tick: impl Fn(f64) -> String) -> Markup {
-        self.axes_over_bytes(title, tick, "bytes in a message, n")
+    /// Returns grid, ticks and titles; `tick` formats a value of the vertical axis.
+    pub fn axes(&self, along: Along, title: &str, tick: impl Fn(f64) -> String) -> Markup {
+        match along {
+            Along::Time(of) => self.frame((title, tick), (of, round_time), &self.x.ticks(6)),
+            Along::Bytes(of) => {
+                let (lo, hi) = self.x.domain();
+                let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
+                let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
+                self.frame((title, tick), (of, bytes), &sizes)
+            }
+        }
     }
 
-    /// Returns the same over sizes of the quantity `of`.
-    pub fn axes_over_bytes(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
-        let (lo, hi) = self.x.domain();
-        let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);
-        let sizes: Vec<f64> = sizes.filter(|size| (lo..=hi).contains(size)).collect();
-        self.frame((title, tick), (of, bytes), &sizes)
-    }
-
-    /// Returns the same over times of the quantity `of`.
-    pub fn axes_over_time(&self, title: &str, tick: impl Fn(f64) -> String, of: &str) -> Markup {
-        self.frame((title, tick), (of, round_time), &self.x.ticks(6))
+    /// Returns the same over the values of a dial; `name` formats a value of the dial.
+    pub fn axes_over_dial(
+        &self,
+        title: &str,
+        tick: impl Fn(f64) -> String,
+        of: &str,
+        name: impl Fn(f64) -> String,
+    ) -> Markup {
+        self.frame((title, tick), (of, name), &self.x.ticks(5))
     }
 
     fn frame(
@@ -142,14 +190,8 @@ impl Plot {
         let places: Vec<(f64, String)> =
             along.iter().filter_map(|value| Some((self.x.at(*value)?, name(*value)))).collect();
         html! {
-            @for value in self.y.ticks(7) {
-                @if let Some(at) = self.y.at(value) {
-                    (line("grid", (LEFT, at), (self.right, at)))
-                    (text("soft end", LEFT - 8.0, at + 4.0, &tick(value)))
-                }
-            }
-            @for (at, _) in &places { (line("grid", (*at, TOP), (*at, self.bottom()))) }
-            (names_along(self.bottom() + 18.0, &places))
+            (levels((LEFT, self.right), 8.0, &self.y.named(7, tick)))
+            (uprights((TOP, self.bottom()), self.bottom() + 18.0, &places))
             (line("axis", (LEFT, self.bottom()), (self.right, self.bottom())))
             (text("soft mid", (LEFT + self.right) / 2.0, self.bottom() + 38.0, of))
             (text("soft", 0.0, 12.0, title))
@@ -181,10 +223,9 @@ impl Plot {
     }
 
     fn mark(&self, curve: &Curve, p: &Point, (x, y): (f64, f64)) -> Markup {
-        let reach = p.ci.and_then(|ci| Some((self.y.within(ci.lo)?, self.y.within(ci.hi)?)));
         let kind = if p.is_bound { "open" } else { "fill" };
         html! {
-            @if let Some((lo, hi)) = reach {
+            @if let Some((lo, hi)) = self.y.ends(p.ci) {
                 @if (lo - hi).abs() > 1.0 { g class=(curve.class) { (line("whisker", (x, lo), (x, hi))) } }
             }
             (point(x, y, "2.6", &format!("{kind} {}", curve.class), &curve.label, &p.tip))

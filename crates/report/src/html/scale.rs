@@ -1,5 +1,7 @@
 //! Scales: from values to positions on paper, and the ticks of an axis.
 
+use netdyno_measure::stats::Interval;
+
 /// The largest number of ticks of a linear axis.
 const TICKS_AT_MOST: usize = 12;
 /// No axis exceeds this value, because differences of larger numbers overflow.
@@ -60,6 +62,16 @@ impl Scale {
     pub fn within(&self, value: f64) -> Option<f64> {
         let (least, most) = (self.from.min(self.to), self.from.max(self.to));
         self.at(value).map(|place| place.clamp(least, most))
+    }
+
+    /// Returns the positions of the ends of an interval, each limited to the nearer end of the axis.
+    pub fn ends(&self, ci: Option<Interval>) -> Option<(f64, f64)> {
+        ci.and_then(|ci| Some((self.within(ci.lo)?, self.within(ci.hi)?)))
+    }
+
+    /// Returns the positions of round values along the axis, with their names.
+    pub fn named(&self, count: usize, name: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        self.ticks(count).into_iter().filter_map(|tick| Some((self.at(tick)?, name(tick)))).collect()
     }
 
     /// Returns the values at both ends of the axis.

@@ -4,10 +4,10 @@
 //! Each parameter is drawn where the signature shows it. The curve without delay begins at o_s and ends at
 //! g, or at its bound. A delayed curve ends at o_s + o_r + D.
 
-use super::chart::{EndLabel, WIDE, chart, end_labels, names_along};
+use super::chart::{EndLabel, WIDE, chart, end_labels, levels, names_along};
 use super::parts::{figure as in_words, interval_words, line, point, rect, round_time, shown, text, time};
 use super::scale::{Scale, extremes, path, px};
-use super::subject::Subject;
+use super::subject::Signature;
 use maud::{Markup, html};
 use netdyno_measure::logp::data::{Burst, Curve, LaunchData};
 use netdyno_measure::record::Limit;
@@ -44,12 +44,12 @@ struct Point {
 }
 
 /// Returns the figure with its caption.
-pub fn figure(subject: &Subject<'_>) -> Markup {
+pub fn figure(subject: &Signature<'_>) -> Markup {
     let series = series(subject);
     if series.iter().all(|series| series.points.is_empty()) {
         return html! { p.none { "This record holds no signature of the layer." } };
     }
-    let levels = levels(subject);
+    let levels = extracted(subject);
     let (x, y) = scales(&series, &levels);
     let regimes = Regimes::of(subject, &series);
     let drawn = html! {
@@ -69,8 +69,8 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     }
 }
 
-fn caption(subject: &Subject<'_>, regimes: &Regimes, y: &Scale) -> Markup {
-    let plateau = match subject.logp.plateau.limited_by {
+fn caption(subject: &Signature<'_>, regimes: &Regimes, y: &Scale) -> Markup {
+    let plateau = match subject.found.plateau.limited_by {
         Limit::Gap => "the slowest stage of the layer: the plateau is g",
         Limit::Processor => "the requester's processor: g is at most the plateau",
         Limit::Window => "the number of requests that may be without a reply: g cannot be seen",
@@ -89,10 +89,10 @@ fn caption(subject: &Subject<'_>, regimes: &Regimes, y: &Scale) -> Markup {
     }
 }
 
-fn series(subject: &Subject<'_>) -> Vec<Series> {
-    let launches = &subject.logp.launches;
+fn series(subject: &Signature<'_>) -> Vec<Series> {
+    let launches = &subject.found.launches;
     let Some(first) = launches.iter().find(|launch| !launch.signature.is_empty()) else { return Vec::new() };
-    let confidence = subject.record.options.confidence;
+    let confidence = subject.confidence();
     first
         .signature
         .iter()
@@ -148,15 +148,16 @@ impl Level {
     }
 }
 
-fn levels(subject: &Subject<'_>) -> Vec<Level> {
+/// Returns the lines at the values of o_s and g.
+fn extracted(subject: &Signature<'_>) -> Vec<Level> {
     let result = subject.result;
     let mut levels = Vec::new();
     if let Some(ns) = shown(&result.parameters.o_s) {
         levels.push(Level { ns, class: "o_s", label: format!("o_s = {}", time(ns)) });
     }
-    let plateau = subject.logp.plateau.value_ns;
+    let plateau = subject.found.plateau.value_ns;
     if plateau.is_finite() {
-        let label = match subject.logp.plateau.limited_by {
+        let label = match subject.found.plateau.limited_by {
             Limit::Gap => format!("g = {}", time(plateau)),
             Limit::Processor => format!("g {}", in_words(&result.parameters.g)),
             Limit::Window | Limit::Unknown => format!("plateau {}", time(plateau)),
@@ -193,14 +194,14 @@ struct Regimes {
 }
 
 impl Regimes {
-    fn of(subject: &Subject<'_>, series: &[Series]) -> Self {
+    fn of(subject: &Signature<'_>, series: &[Series]) -> Self {
         let result = subject.result;
         let rtt_over_o_s = match (shown(&result.parameters.rtt), shown(&result.parameters.o_s)) {
             (Some(rtt), Some(o_s)) if o_s > 0.0 && rtt > 0.0 => rtt / o_s,
             _ => f64::INFINITY,
         };
-        let window = subject.logp.plateau.window as f64;
-        let onset = if subject.logp.plateau.window > 0 && window <= rtt_over_o_s {
+        let window = subject.found.plateau.window as f64;
+        let onset = if subject.found.plateau.window > 0 && window <= rtt_over_o_s {
             Some((window, format!("window full at M = {window}")))
         } else {
             rtt_over_o_s.is_finite().then(|| {
@@ -208,7 +209,7 @@ impl Regimes {
             })
         };
         let undelayed = series.iter().find(|series| series.d_ns == 0.0);
-        let steady = undelayed.and_then(|series| steady_from(&series.points, subject.logp.plateau.value_ns));
+        let steady = undelayed.and_then(|series| steady_from(&series.points, subject.found.plateau.value_ns));
         Self { onset, steady }
     }
 
@@ -260,12 +261,7 @@ fn axes(series: &[Series], x: &Scale, y: &Scale) -> Markup {
     let places: Vec<(f64, String)> =
         sizes.iter().filter_map(|m| Some((place(x, *m)?, m.to_string()))).collect();
     html! {
-        @for tick in y.ticks(6) {
-            @if let Some(at) = y.at(tick) {
-                (line("grid", (LEFT, at), (RIGHT, at)))
-                (text("soft end", LEFT - 8.0, at + 4.0, &round_time(tick)))
-            }
-        }
+        (levels((LEFT, RIGHT), 8.0, &y.named(6, round_time)))
         (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
         @for (at, _) in &places { (line("axis", (*at, BOTTOM), (*at, BOTTOM + 4.0))) }
         (names_along(BOTTOM + 18.0, &places))
@@ -285,7 +281,7 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> Markup {
         path class={ "line " (class(series)) } style=(weight) d=(path(places)) {}
         g class=(class(series)) {
             @for point in &series.points {
-                @if let (Some(x), Some(lo), Some(hi)) = (place(x, point.m), y.within(point.reach.lo), y.within(point.reach.hi)) {
+                @if let (Some(x), Some((lo, hi))) = (place(x, point.m), y.ends(Some(point.reach))) {
                     @if (lo - hi).abs() > 1.0 { (line("whisker", (x, lo), (x, hi))) }
                 }
             }
@@ -294,11 +290,11 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> Markup {
 }
 
 /// Returns the expected end of a delayed curve, over its last two doublings.
-fn expected(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
+fn expected(subject: &Signature<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
     let parameters = &subject.result.parameters;
     let [.., third_last, _, last] = &series.points[..] else { return html! {} };
     let (Some(o_s), Some(o_r)) = (shown(&parameters.o_s), shown(&parameters.o_r)) else { return html! {} };
-    let plateau = subject.logp.plateau.value_ns;
+    let plateau = subject.found.plateau.value_ns;
     let level = o_s + o_r + series.d_measured_ns;
     // A delay shorter than the idle time of a message has no effect in the steady state.
     if series.d_ns == 0.0 || !level.is_finite() || level < plateau {
@@ -311,8 +307,8 @@ fn expected(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Mar
     }
 }
 
-fn points(subject: &Subject<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
-    let confidence = subject.record.options.confidence;
+fn points(subject: &Signature<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    let confidence = subject.confidence();
     let tip = |point: &Point| {
         let kind = if point.is_interval {
             interval_words(point.ns, point.reach, confidence)

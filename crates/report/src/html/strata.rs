@@ -1,6 +1,7 @@
 //! The part of the page about strata: for each result with several strata a table of their launches and
 //! figures.
 
+use super::grid::{grid, heads};
 use super::parts::{pretty, with_minus};
 use crate::strata::figures;
 use maud::{Markup, html};
@@ -29,21 +30,12 @@ pub fn section(records: &[Record]) -> Markup {
 }
 
 fn of_result(result: &LayerResult) -> Markup {
+    let heads = html! {
+        (heads(["stratum", "launches", "taken by the host"])) th.text scope="col" { "figures" }
+    };
     html! {
         h3 { (result.name()) ", " (result.verb()) }
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "stratum" }
-                        th scope="col" { "launches" }
-                        th scope="col" { "taken by the host" }
-                        th.text scope="col" { "figures" }
-                    }
-                }
-                tbody { @for stratum in &result.strata { (row(stratum)) } }
-            }
-        }
+        (grid(false, &heads, &html! { @for stratum in &result.strata { (row(stratum)) } }))
     }
 }
 

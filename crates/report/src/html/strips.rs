@@ -4,10 +4,11 @@
 //! Deviations have the unit of the precision asked for: a share of the value. For a parameter much smaller
 //! than the round trip, they are a share of the one-way time.
 
-use super::chart::{HALF, chart, names_along};
+use super::chart::{HALF, chart, uprights};
 use super::parts::{line, point, rect, sound, text, time};
 use super::scale::{Scale, extremes};
-use super::subject::Subject;
+use super::subject::Signature;
+use crate::logp::LaunchFigures;
 use maud::{Markup, html};
 use netdyno_measure::record::TIMES;
 use netdyno_measure::show::percent;
@@ -41,8 +42,8 @@ impl Strip {
 }
 
 /// Returns the figure with its caption.
-pub fn figure(subject: &Subject<'_>) -> Markup {
-    let strips = strips(subject);
+pub fn figure(subject: &Signature<'_>, launches: &[LaunchFigures]) -> Markup {
+    let strips = strips(subject, launches);
     if strips.is_empty() {
         return html! { p.none { "This record holds no launches of the layer." } };
     }
@@ -53,14 +54,11 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let reach = 1.05 * farthest.min(FARTHEST);
     let x = Scale::between(-reach, reach, LEFT, RIGHT);
     let bottom = TOP + ROW * strips.len() as f64;
-    let ticks: Vec<(f64, String)> =
-        x.ticks(5).into_iter().filter_map(|tick| Some((x.at(tick)?, signed_percent(tick)))).collect();
     let drawn = html! {
         @if let (Some(from), Some(to)) = (x.within(-precision), x.within(precision)) {
             (rect("band", (from, TOP), (to, bottom)))
         }
-        @for (at, _) in &ticks { (line("grid", (*at, TOP), (*at, bottom))) }
-        (names_along(bottom + 18.0, &ticks))
+        (uprights((TOP, bottom), bottom + 18.0, &x.named(5, signed_percent)))
         (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 37.0, "deviation from the median"))
         @for (at, strip) in strips.iter().enumerate() { (row(strip, TOP + ROW * at as f64, &x)) }
     };
@@ -75,17 +73,17 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     }
 }
 
-fn strips(subject: &Subject<'_>) -> Vec<Strip> {
+fn strips(subject: &Signature<'_>, launches: &[LaunchFigures]) -> Vec<Strip> {
     let parameters = &subject.result.parameters;
     let one_way = parameters.rtt.value_ns.filter(|ns| ns.is_finite()).unwrap_or(0.0).abs() / 2.0;
     let strip = |(at, name): (usize, &'static str)| {
         let values: Vec<(usize, f64)> =
-            subject.launches.iter().filter_map(|launch| Some((launch.launch, launch.values[at]?))).collect();
+            launches.iter().filter_map(|launch| Some((launch.launch, launch.values[at]?))).collect();
         let median_ns = median(values.iter().map(|(_, ns)| *ns));
         let least = if matches!(name, "rtt" | "g") { 0.0 } else { one_way };
         let unit_ns = median_ns.abs().max(least);
         let ci = match name {
-            "g" => subject.logp.plateau.ci_ns,
+            "g" => subject.found.plateau.ci_ns,
             _ => parameters.times()[at].1.ci_ns,
         };
         (unit_ns.is_finite() && unit_ns > 0.0).then_some(Strip {

@@ -2,13 +2,13 @@
 
 use super::names::{NAMED_AT_MOST, listed};
 use super::parts::{in_full, shown, time};
-use super::subject::Subject;
+use super::subject::Signature;
 use crate::notes::Notes;
 use netdyno_measure::record::Limit;
 use netdyno_measure::show::{counted, number};
 
 /// Returns the paragraphs of the summary.
-pub fn summary(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Vec<String> {
+pub fn summary(subjects: &[Signature<'_>], notes: &Notes<'_>) -> Vec<String> {
     let mut paragraphs = Vec::new();
     let mut first: Vec<String> = round_trips(subjects).into_iter().collect();
     first.extend(subjects.iter().take(NAMED_AT_MOST).map(pace));
@@ -23,12 +23,12 @@ pub fn summary(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Vec<String> {
 }
 
 /// Compares the round trips of the layers, the fastest first.
-fn round_trips(subjects: &[Subject<'_>]) -> Option<String> {
-    let mut known: Vec<(&Subject<'_>, f64)> =
+fn round_trips(subjects: &[Signature<'_>]) -> Option<String> {
+    let mut known: Vec<(&Signature<'_>, f64)> =
         subjects.iter().filter_map(|s| shown(&s.result.parameters.rtt).map(|ns| (s, ns))).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (fastest, least) = known.first()?;
-    let in_full = in_full(&fastest.result.parameters.rtt, fastest.record.options.confidence);
+    let in_full = in_full(&fastest.result.parameters.rtt, fastest.confidence());
     let bytes = counted(fastest.result.size_bytes, "byte", "bytes");
     let first = format!("A request of {bytes} and its reply take {in_full} over {}", fastest.label);
     let others: Vec<String> = known[1..]
@@ -42,8 +42,8 @@ fn round_trips(subjects: &[Subject<'_>]) -> Option<String> {
 }
 
 /// Says how fast a layer takes messages, and which term sets that pace.
-fn pace(subject: &Subject<'_>) -> String {
-    let (label, plateau) = (&subject.label, &subject.logp.plateau);
+fn pace(subject: &Signature<'_>) -> String {
+    let (label, plateau) = (&subject.label, &subject.found.plateau);
     let every = time(plateau.value_ns);
     match plateau.limited_by {
         Limit::Gap => format!("{label} takes a message every {every}: that is its gap g."),

@@ -1,13 +1,14 @@
 //! A sweep on one page: a plot of the slowdown for each dial, as Martin et al. (ISCA 1997) drew them.
 
 use super::chart::{HALF, chart};
+use super::grid::{grid, heads, row};
 use super::parts::{colour, line, pretty};
 use super::plot::{Curve, Plot, Point};
 use crate::sweep::{link, metric, of_predicted, sentences, tolerated, value, verdict};
 use maud::{Markup, html};
-use netdyno_measure::show::{Number, Percent};
+use netdyno_measure::show::{NONE, Number, Percent};
 use netdyno_measure::stats::Interval;
-use netdyno_measure::sweep::{SLOWDOWNS, Sweep, Swept};
+use netdyno_measure::sweep::{Point as SweptPoint, SLOWDOWNS, Sweep, Swept};
 
 const HEIGHT: f64 = 280.0;
 
@@ -53,36 +54,21 @@ pub fn main(sweep: &Sweep) -> Markup {
 }
 
 fn tolerances(sweep: &Sweep) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "dial" }
-                        @for share in SLOWDOWNS { th scope="col" { (Percent(share)) " slower at" } }
-                        th scope="col" { "slope" }
-                        th scope="col" { "of the predicted" }
-                        th scope="col" { "knee" }
-                    }
-                }
-                tbody {
-                    @for swept in &sweep.dials {
-                        tr {
-                            th scope="row" { (swept.dial) }
-                            @for tolerance in &swept.tolerance { td { (tolerated(swept, tolerance.value)) } }
-                            td { (swept.slope.map_or("–".to_owned(), |slope| format!("{slope:.4}"))) }
-                            td { (share(swept)) }
-                            td { (tolerated(swept, swept.knee.map(|knee| knee.at))) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn share(swept: &Swept) -> String {
-    of_predicted(swept).map_or("–".to_owned(), |share| Percent(share).to_string())
+    let heads = html! {
+        (heads(["dial"]))
+        @for share in SLOWDOWNS { th scope="col" { (Percent(share)) " slower at" } }
+        (heads(["slope", "of the predicted", "knee"]))
+    };
+    let rows = sweep.dials.iter().map(|swept| {
+        let others = [
+            swept.slope.map_or(NONE.into(), |slope| format!("{slope:.4}")),
+            of_predicted(swept).map_or(NONE.into(), |share| Percent(share).to_string()),
+            tolerated(swept, swept.knee.map(|knee| knee.at)),
+        ];
+        let cells = swept.tolerance.iter().map(|tolerance| tolerated(swept, tolerance.value));
+        row(&swept.dial, cells.chain(others))
+    });
+    grid(false, &heads, &html! { @for row in rows { (row) } })
 }
 
 /// Returns the plot of the slowdown over the values of a dial, with the range; 1 is the unmodified link.
@@ -126,23 +112,11 @@ fn plot(sweep: &Sweep, swept: &Swept) -> Markup {
 }
 
 fn points(swept: &Swept) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead { tr { @for name in ["value", "median", "least", "greatest", "slowdown", "runs"] { th scope="col" { (name) } } } }
-                tbody {
-                    @for point in &swept.points {
-                        tr {
-                            th scope="row" { (value(swept, point.value)) }
-                            td { (format!("{:.6}", point.median)) }
-                            td { (format!("{:.6}", point.range.lo)) }
-                            td { (format!("{:.6}", point.range.hi)) }
-                            td { (format!("{:.3}", point.slowdown)) }
-                            td { (point.runs) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let cells = |point: &SweptPoint| {
+        let seconds = [point.median, point.range.lo, point.range.hi].map(|value| format!("{value:.6}"));
+        let others = [format!("{:.3}", point.slowdown), point.runs.to_string()];
+        row(value(swept, point.value), seconds.into_iter().chain(others))
+    };
+    let names = ["value", "median", "least", "greatest", "slowdown", "runs"];
+    grid(false, &heads(names), &html! { @for point in &swept.points { (cells(point)) } })
 }

@@ -1,59 +1,43 @@
 //! The tables of the page.
 
 use super::circumstances::in_short;
+use super::grid::{grid, heads, row};
 use super::parts::{figure, pretty, round_time, shown, sound, time, with_minus};
-use super::subject::Subject;
+use super::subject::Signature;
+use crate::logp::{LaunchFigures, PLATEAU, in_words};
 use crate::notes::{Note, Notes};
 use maud::{Markup, html};
-use netdyno_measure::record::TIMES;
-use netdyno_measure::record::{LayerResult, Limit, Parameter, PerByte, Record, Status, StreamCheck};
+use netdyno_measure::record::{
+    LayerResult, Limit, Parameter, PerByte, Ratio, Record, Status, StreamCheck, TIMES,
+};
 use netdyno_measure::show::{self, NONE, number, number_and_interval, time_and_interval};
 use netdyno_measure::stats::Interval;
 
-/// The parameters that have a column.
-const COLUMNS: [(&str, &str); 6] = [
-    ("rtt", "round trip"),
-    ("o_s", "send overhead"),
-    ("o_r", "receive overhead"),
-    ("o_poll", "empty poll"),
-    ("g", "gap"),
-    ("L", "latency"),
-];
-
 /// Returns a table with layers as rows and parameters as columns.
-pub fn parameters(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
+pub fn parameters(subjects: &[Signature<'_>], notes: &Notes<'_>) -> Markup {
     let has_per_byte = subjects.iter().any(|s| s.result.parameters.G.value_ns_per_byte.is_some());
-    let shown_names = [COLUMNS.map(|(name, _)| name).to_vec(), vec!["G"; usize::from(has_per_byte)]].concat();
-    html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "layer" }
-                        @for (name, words) in COLUMNS {
-                            th scope="col" title=(words) { (column_head(name)) }
-                        }
-                        @if has_per_byte { th scope="col" title="gap per byte" { i { "G" } } }
-                    }
+    let shown_names = [&TIMES[..], if has_per_byte { &["G"] } else { &[] }].concat();
+    let heads = html! {
+        (heads(["layer"]))
+        @for name in TIMES { th scope="col" title=(in_words(name)) { (column_head(name)) } }
+        @if has_per_byte { th scope="col" title="gap per byte" { i { "G" } } }
+    };
+    let rows = html! {
+        @for subject in subjects {
+            tr {
+                th scope="row" {
+                    a.name href={ "#" (subject.id) } { (subject.label) }
+                    (marks(&subject.elsewhere(notes, &shown_names)))
+                    small { (in_short(subject)) }
                 }
-                tbody {
-                    @for subject in subjects {
-                        tr {
-                            th scope="row" {
-                                a.name href={ "#" (subject.id) } { (subject.label) }
-                                (marks(&notes.elsewhere(subject.record_at, subject.layer_at, &shown_names)))
-                                small { (in_short(subject)) }
-                            }
-                            @for (name, p) in subject.result.parameters.times() {
-                                td { (cell(p)) (marks(&about(notes, subject, name))) (interval(p)) }
-                            }
-                            @if has_per_byte { td { (per_byte(&subject.result.parameters.G)) (marks(&about(notes, subject, "G"))) } }
-                        }
-                    }
+                @for (name, p) in subject.result.parameters.times() {
+                    td { (cell(p)) (marks(&subject.about(notes, name))) (interval(p)) }
                 }
+                @if has_per_byte { td { (per_byte(&subject.result.parameters.G)) (marks(&subject.about(notes, "G"))) } }
             }
         }
-    }
+    };
+    grid(true, &heads, &rows)
 }
 
 fn column_head(name: &str) -> Markup {
@@ -64,10 +48,7 @@ fn column_head(name: &str) -> Markup {
     }
 }
 
-fn about<'n, 'a>(notes: &'n Notes<'a>, subject: &Subject<'_>, parameter: &str) -> Vec<&'n Note<'a>> {
-    notes.about(subject.record_at, subject.layer_at, Some(parameter))
-}
-
+/// Returns a figure. The dash in place of a missing one explains itself.
 fn cell(p: &Parameter) -> Markup {
     match shown(p) {
         Some(_) => html! { (figure(p)) },
@@ -75,7 +56,8 @@ fn cell(p: &Parameter) -> Markup {
     }
 }
 
-fn interval(p: &Parameter) -> Markup {
+/// Returns the interval of a figure, on a line below it.
+pub fn interval(p: &Parameter) -> Markup {
     html! {
         @if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
             span.ci { (with_minus(&show::time_interval(ns, ci, 24))) }
@@ -83,6 +65,7 @@ fn interval(p: &Parameter) -> Markup {
     }
 }
 
+/// Returns a time per byte with its interval.
 pub fn per_byte(p: &PerByte) -> Markup {
     let bound = if p.status == Status::UpperBound { "≤ " } else { "" };
     match p.value_ns_per_byte.filter(|ns| ns.is_finite() && p.status != Status::Unobservable) {
@@ -140,24 +123,20 @@ fn concern(note: &Note<'_>, records: &[Record]) -> String {
 pub fn ratios(records: &[Record]) -> Markup {
     let all: Vec<_> =
         records.iter().flat_map(|record| &record.ratios).filter(|ratio| !ratio.to_reference).collect();
+    let cells = |ratio: &Ratio| {
+        let ratios = two_lines(&number_and_interval(ratio.value, sound(ratio.ci)));
+        html! {
+            tr {
+                th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
+                td.text { (pretty(&ratio.parameter)) } td { (ratios) } td { (ratio.pairs) }
+            }
+        }
+    };
+    let heads = html! { (heads(["layers"])) th.text scope="col" { "parameter" } (heads(["ratio", "pairs"])) };
     html! {
         @if !all.is_empty() {
             h3 { "Ratios, paired by launch" }
-            div.scroll {
-                table {
-                    thead { tr { th scope="col" { "layers" } th.text scope="col" { "parameter" } th scope="col" { "ratio" } th scope="col" { "pairs" } } }
-                    tbody {
-                        @for ratio in all {
-                            tr {
-                                th scope="row" { (ratio.numerator) " / " (ratio.denominator) }
-                                td.text { (pretty(&ratio.parameter)) }
-                                td { (two_lines(&number_and_interval(ratio.value, sound(ratio.ci)))) }
-                                td { (ratio.pairs) }
-                            }
-                        }
-                    }
-                }
-            }
+            (grid(false, &heads, &html! { @for ratio in all { (cells(ratio)) } }))
         }
     }
 }
@@ -172,36 +151,27 @@ struct Check {
 }
 
 /// Returns the figures that check the parameters.
-pub fn checks(subject: &Subject<'_>) -> Markup {
-    let checks = check_rows(subject);
-    html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "check" } th scope="col" { "expected" } th scope="col" { "found" }
-                        th scope="col" { "found / expected" } th.text scope="col" { "what it says" }
-                    }
-                }
-                tbody {
-                    @for check in checks {
-                        tr {
-                            th scope="row" { (pretty(&check.what)) }
-                            td { (with_minus(&check.expected)) }
-                            td { (with_minus(&check.found)) }
-                            td { (check.ratio.filter(|r| r.is_finite()).map_or(NONE.into(), |r| with_minus(&number(r)))) }
-                            td.text { (pretty(&check.means)) }
-                        }
-                    }
-                }
+pub fn checks(subject: &Signature<'_>) -> Markup {
+    let ratio =
+        |of: &Check| of.ratio.filter(|r| r.is_finite()).map_or(NONE.into(), |r| with_minus(&number(r)));
+    let rows = html! {
+        @for check in check_rows(subject) {
+            tr {
+                th scope="row" { (pretty(&check.what)) }
+                td { (with_minus(&check.expected)) } td { (with_minus(&check.found)) } td { (ratio(&check)) }
+                td.text { (pretty(&check.means)) }
             }
         }
-    }
+    };
+    let heads = html! {
+        (heads(["check", "expected", "found", "found / expected"])) th.text scope="col" { "what it says" }
+    };
+    grid(true, &heads, &rows)
 }
 
-fn check_rows(subject: &Subject<'_>) -> Vec<Check> {
+fn check_rows(subject: &Signature<'_>) -> Vec<Check> {
     let result = subject.result;
-    let (parameters, checks, plateau) = (&result.parameters, &subject.logp.checks, &subject.logp.plateau);
+    let (parameters, checks, plateau) = (&result.parameters, &subject.found.checks, &subject.found.plateau);
     let both = |found: &Parameter, expected: &Parameter| Some(shown(found)? / shown(expected)?);
     let mut rows = vec![
         Check {
@@ -266,32 +236,22 @@ fn half_window(half_ns: Option<f64>, whole_ns: f64, window: usize, limit: Limit)
 }
 
 /// Returns the parameters of each launch.
-pub fn launches(subject: &Subject<'_>) -> Markup {
+pub fn launches(launches: &[LaunchFigures]) -> Markup {
+    let heads = html! {
+        (heads(["launch"]))
+        @for name in TIMES { th scope="col" { @if name == "g" { (PLATEAU) } @else { (column_head(name)) } } }
+        (heads(["clock", "preempted"]))
+    };
+    let cells = |launch: &LaunchFigures| {
+        let preemptions = launch.preemptions.map_or(NONE.into(), |n| n.to_string());
+        let values = launch.values.map(|value| value.map_or(NONE.into(), time));
+        row(launch.launch, values.into_iter().chain([time(launch.timer_ns), preemptions]))
+    };
     html! {
-        @if !subject.launches.is_empty() {
+        @if !launches.is_empty() {
             details {
                 summary { "Launches one by one" }
-                div.scroll {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { "launch" }
-                                @for name in TIMES { th scope="col" { @if name == "g" { "plateau" } @else { (column_head(name)) } } }
-                                th scope="col" { "clock" } th scope="col" { "preempted" }
-                            }
-                        }
-                        tbody {
-                            @for launch in &subject.launches {
-                                tr {
-                                    th scope="row" { (launch.launch) }
-                                    @for value in launch.values { td { (value.map_or(NONE.into(), time)) } }
-                                    td { (time(launch.timer_ns)) }
-                                    td { (launch.preemptions.map_or(NONE.into(), |n| n.to_string())) }
-                                }
-                            }
-                        }
-                    }
-                }
+                (grid(false, &heads, &html! { @for launch in launches { (cells(launch)) } }))
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The distribution of single round trips: the density of the fastest ones, and the share of longer ones.
 
-use super::chart::{HALF, chart, names_along};
+use super::chart::{HALF, chart, levels, uprights};
 use super::parts::{line, point, round_time, text, time};
 use super::scale::{Scale, path};
-use super::subject::Subject;
+use super::subject::Signature;
 use maud::{Markup, html};
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::show::percent;
@@ -69,8 +69,8 @@ impl Trips {
 }
 
 /// Returns the figure with its caption.
-pub fn figure(subject: &Subject<'_>) -> Markup {
-    let trips = Trips::of(&subject.logp.launches);
+pub fn figure(subject: &Signature<'_>) -> Markup {
+    let trips = Trips::of(&subject.found.launches);
     if trips.values.is_empty() {
         return html! { p.none { "This record holds no distribution of round trips." } };
     }
@@ -79,9 +79,9 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let drawn = html! {
         (density(&trips))
         (time_axis(&x, LONGER))
-        (share_axis(&y))
+        (levels((LEFT, RIGHT), 6.0, &y.named(6, small_percent)))
         (text("soft mid", (LEFT + RIGHT) / 2.0, LONGER.1 + 37.0, "round trip time"))
-        @for launch in &subject.logp.launches {
+        @for launch in &subject.found.launches {
             path class="line rtt ghost" d=(steps(&Trips::of([launch]), &x, &y)) {}
         }
         path class="line rtt" d=(steps(&trips, &x, &y)) {}
@@ -99,23 +99,9 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
 }
 
 fn time_axis(x: &Scale, (top, bottom): (f64, f64)) -> Markup {
-    let ticks: Vec<(f64, String)> =
-        x.ticks(6).into_iter().filter_map(|tick| Some((x.at(tick)?, round_time(tick)))).collect();
     html! {
-        @for (at, _) in &ticks { (line("grid", (*at, top), (*at, bottom))) }
-        (names_along(bottom + 18.0, &ticks))
+        (uprights((top, bottom), bottom + 18.0, &x.named(6, round_time)))
         (line("axis", (LEFT, bottom), (RIGHT, bottom)))
-    }
-}
-
-fn share_axis(y: &Scale) -> Markup {
-    html! {
-        @for tick in y.ticks(6) {
-            @if let Some(at) = y.at(tick) {
-                (line("grid", (LEFT, at), (RIGHT, at)))
-                (text("soft end", LEFT - 6.0, at + 4.0, &small_percent(tick)))
-            }
-        }
     }
 }
 

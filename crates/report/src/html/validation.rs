@@ -2,56 +2,32 @@
 //! al. 2002, tables 1 to 6), and the cross-talk.
 
 use super::chart::{EndLabel, HALF, chart};
-use super::parts::{colour, line, pretty, time, with_minus};
-use super::plot::{Curve, Plot, Point};
+use super::grid::{grid, heads, row};
+use super::parts::{colour, line, pretty, round_time, time, with_minus};
+use super::plot::{Along, Curve, Plot, Point};
 use super::scale::Scale;
 use crate::notes::Notes;
 use crate::validation::{error, mean, off, slope, title, unit_of, unit_of_programs};
 use maud::{Markup, html};
-use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::show::{NONE, Percent, Unit};
 use netdyno_measure::stats::Interval;
 use netdyno_measure::validation::data::NAMES;
-use netdyno_measure::validation::record::{Figure, Program, Table, Validation};
+use netdyno_measure::validation::record::{CrossTalk, Figure, Program, Row, Table, Validation};
 
 const HEIGHT: f64 = 280.0;
 
-/// The result of `validate` for a layer of a record.
-pub struct Subject<'a> {
-    record_at: usize,
-    layer_at: usize,
-    result: &'a LayerResult,
-    found: &'a Validation,
-}
-
-impl Subject<'_> {
-    /// Returns the name of the layer, with its label.
-    pub fn label(&self) -> String {
-        self.result.name()
-    }
-}
-
-/// Returns all results of `validate` in all records.
-pub fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
-    let mut subjects = Vec::new();
-    for (record_at, record) in records.iter().enumerate() {
-        for (layer_at, result) in record.results.iter().enumerate() {
-            let found = result.validation();
-            subjects.extend(found.map(|found| Subject { record_at, layer_at, result, found }));
-        }
-    }
-    subjects
-}
+/// The result of `validate` for a layer.
+pub type Subject<'a> = super::subject::Subject<'a, Validation>;
 
 /// Returns the whole part of the page.
 pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
     html! {
         @for subject in subjects {
             section {
-                h2 { "The dials of " (subject.label()) }
+                h2 { "The dials of " (subject.label) }
                 p.facts {
                     (super::circumstances::of_sizes(subject.result))
-                    (super::tables::marks(&notes.elsewhere(subject.record_at, subject.layer_at, &[])))
+                    (super::tables::marks(&subject.elsewhere(notes, &[])))
                 }
                 p { (pretty(&summary(subject.found))) }
                 h3 { "What a dial does, for each unit that it is turned by" }
@@ -92,23 +68,17 @@ that a dial is not to touch, {steady} stayed where they were, within 2 % or 100 
 }
 
 fn cross_talk(found: &Validation) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead { tr { th scope="col" { "dial" } @for name in NAMES { th scope="col" { (pretty(name)) } } } }
-                tbody {
-                    @for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
-                        tr {
-                            th scope="row" { (of_dial.first().map_or("", |cell| &cell.dial)) }
-                            @for cell in of_dial {
-                                @let slope = with_minus(&slope(cell));
-                                td { @if cell.is_demanded { b { (slope) } } @else { (slope) } }
-                            }
-                        }
-                    }
-                }
-            }
+    let cell = |of: &CrossTalk| {
+        let slope = with_minus(&slope(of));
+        html! { @if of.is_demanded { b { (slope) } } @else { (slope) } }
+    };
+    let rows = html! {
+        @for of_dial in found.cross_talk.chunk_by(|a, b| a.dial == b.dial) {
+            (row(of_dial.first().map_or("", |of| &of.dial), of_dial.iter().map(cell)))
         }
+    };
+    html! {
+        (grid(false, &html! { (heads(["dial"])) (heads(NAMES.map(pretty))) }, &rows))
         p.sub { "In brackets what the model itself demands: an overhead raises the gap, and a latency the round trip, and the gap where the window is short." }
     }
 }
@@ -141,7 +111,7 @@ fn plot(table: &Table) -> Markup {
     let at = |value: f64| Some((plot.x.at(value)?, plot.y.at(value)?));
     let end = at(hi).map(|(_, y)| EndLabel { y, class: "plain", label: "wanted" });
     let drawn = html! {
-        (plot.axes_over_time("observed", super::parts::round_time, "wanted"))
+        (plot.axes(Along::Time("wanted"), "observed", round_time))
         @if let (Some(from), Some(to)) = (at(lo), at(hi)) { (line("axis", from, to)) }
         (plot.draw_beside(&curves, end.into_iter().collect()))
     };
@@ -151,69 +121,40 @@ fn plot(table: &Table) -> Markup {
 /// Returns a table with the values of a dial as rows and the parameters as columns. All times have one unit.
 fn values(table: &Table) -> Markup {
     let unit = unit_of(table);
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "wanted, " (unit.name) }
-                        th scope="col" { "observed" }
-                        th scope="col" { "error" }
-                        @for name in NAMES { th scope="col" { (pretty(name)) } }
-                    }
-                }
-                tbody {
-                    tr { th scope="row" { "link" } td {} td {} @for figure in &table.link { (cell(figure, unit)) } }
-                    @for row in &table.rows {
-                        tr {
-                            th scope="row" { (unit.number(row.wanted_ns)) }
-                            td { (in_unit(row.observed_ns, unit)) }
-                            td { (with_minus(&error(row))) }
-                            @for figure in &row.figures { (cell(figure, unit)) }
-                        }
-                    }
-                }
-            }
+    let heads = html! {
+        th scope="col" { "wanted, " (unit.name) } (heads(["observed", "error"])) (heads(NAMES.map(pretty)))
+    };
+    let cell = |of: &Figure| html! { (in_unit(of.value_ns, unit)) @if of.is_steady == Some(false) { b { "\u{202f}!" } } };
+    let observed =
+        |of: &Row| [in_unit(of.observed_ns, unit), with_minus(&error(of))].map(|text| html! { (text) });
+    let none = [html! {}, html! {}].into_iter();
+    let rows = html! {
+        (row("link", none.chain(table.link.iter().map(cell))))
+        @for of in &table.rows {
+            (row(unit.number(of.wanted_ns), observed(of).into_iter().chain(of.figures.iter().map(cell))))
         }
-        p.sub { "All times in " (unit.name) "; " (mean(table)) "." }
-    }
+    };
+    html! { (grid(false, &heads, &rows)) p.sub { "All times in " (unit.name) "; " (mean(table)) "." } }
 }
 
 /// Returns a table with operations of plain programs as rows. All times have one unit.
 fn programs(programs: &[Program]) -> Markup {
     let unit = unit_of_programs(programs);
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        @for name in ["dial", "operation", "bytes"] { th scope="col" { (name) } }
-                        @for name in ["link", "wanted", "observed"] { th scope="col" { (name) ", " (unit.name) } }
-                        th scope="col" { "error" }
-                    }
-                }
-                tbody {
-                    @for program in programs {
-                        tr {
-                            th scope="row" { (program.dial) " " (program.setting) }
-                            td { (program.pattern) }
-                            td { (program.size_bytes) }
-                            td { (in_unit(program.link_ns, unit)) }
-                            td { (in_unit(Some(program.wanted_ns), unit)) }
-                            td { (in_unit(program.observed_ns, unit)) }
-                            td { (with_minus(&off(program))) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let heads = html! {
+        (heads(["dial", "operation", "bytes"]))
+        @for name in ["link", "wanted", "observed"] { th scope="col" { (name) ", " (unit.name) } }
+        (heads(["error"]))
+    };
+    let cells = |program: &Program| {
+        let [link, wanted, observed] =
+            [program.link_ns, Some(program.wanted_ns), program.observed_ns].map(|ns| in_unit(ns, unit));
+        let size = program.size_bytes.to_string();
+        [program.pattern.clone(), size, link, wanted, observed, with_minus(&off(program))]
+    };
+    let name = |program: &Program| format!("{} {}", program.dial, program.setting);
+    grid(false, &heads, &html! { @for program in programs { (row(name(program), cells(program))) } })
 }
 
 fn in_unit(ns: Option<f64>, unit: Unit) -> String {
     ns.map_or(NONE.to_owned(), |ns| with_minus(&unit.number(ns)))
-}
-
-fn cell(figure: &Figure, unit: Unit) -> Markup {
-    html! { td { (in_unit(figure.value_ns, unit)) @if figure.is_steady == Some(false) { b { "\u{202f}!" } } } }
 }

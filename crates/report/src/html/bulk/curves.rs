@@ -1,77 +1,59 @@
 //! Charts of all layers together: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7 and
 //! 10).
 
-use super::subject::Subject;
-use crate::html::chart::{HALF, WIDE, chart};
+use super::Subject;
+use crate::html::chart::{HALF, WIDE};
 use crate::html::parts::{parameter_tip, round_time, shown, sound};
-use crate::html::plot::{Curve, Plot, Point, end_label};
-use maud::{Markup, html};
+use crate::html::plot::{Chart, Curve, OVER_MESSAGES, Point};
+use maud::html;
 use netdyno_measure::bulk::record::{Bandwidth, SizeFigures};
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::show::{bytes, rate, round_rate};
 
-const ONE_WAY: (f64, f64) = (WIDE, 400.0);
-const SMALL: (f64, f64) = (HALF, 320.0);
-
 /// Returns the chart of T(n) of all layers.
-pub fn one_way(subjects: &[Subject<'_>]) -> Markup {
-    let curves = curves(subjects, |subject, size| time_point(subject, size, "T", &size.T));
-    html! {
-        figure {
-            (plot(&curves, ONE_WAY, "time on the way", "T(n) of all layers", round_time))
-            figcaption { "One-way time over size, both axes logarithmic. Vertical bars: the interval of the median over launches, mostly narrower than the points." }
-        }
+pub fn one_way(subjects: &[Subject<'_>]) -> Chart {
+    Chart {
+        heading: html! { "Time on the way: T(n), half of a round trip of n bytes both ways" },
+        label: "T(n) of all layers".into(),
+        size: (WIDE, 400.0),
+        axes: (OVER_MESSAGES, ("time on the way", round_time, None)),
+        curves: curves(subjects, |subject, size| time_point(subject, size, "T", &size.T)),
+        caption: html! { "One-way time over size, both axes logarithmic. Vertical bars: the interval of the median over launches, mostly narrower than the points." },
     }
 }
 
-/// Returns the chart of the bandwidth of all layers in a stream.
-pub fn bandwidth(subjects: &[Subject<'_>]) -> Markup {
-    let curves = curves(subjects, rate_point);
-    html! {
-        figure {
-            (plot(&curves, SMALL, "bytes per second", "Bandwidth of all layers", round_rate))
-            figcaption {
-                "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
-                "What one message at a time reaches, n / T(n), is in the tips."
-            }
-        }
-    }
-}
-
-/// Returns the chart of o_s(n) of all layers.
-pub fn send_overhead(subjects: &[Subject<'_>]) -> Markup {
-    let curves = curves(subjects, |subject, size| time_point(subject, size, "o_s", &size.o_s));
-    html! {
-        figure {
-            (plot(&curves, SMALL, "processor time to send", "Send overhead of all layers", round_time))
-            figcaption {
-                "As in figure 10 of Culler et al. 1996: a level line leaves the processor free while data move; one that rises with n means that the processor carries them."
-            }
-        }
-    }
-}
-
-fn plot(
-    curves: &[Curve],
-    (width, height): (f64, f64),
-    title: &str,
-    label: &str,
-    tick: impl Fn(f64) -> String,
-) -> Markup {
-    let plot = Plot::of(curves, width, height);
-    chart(width, height, label, &html! { (plot.axes(title, tick)) (plot.draw(curves)) })
+/// Returns the charts of the bandwidth in a stream and of o_s(n), of all layers.
+pub fn others(subjects: &[Subject<'_>]) -> [Chart; 2] {
+    let size = (HALF, 320.0);
+    let bandwidth = Chart {
+        heading: html! { "Bandwidth" },
+        label: "Bandwidth of all layers".into(),
+        size,
+        axes: (OVER_MESSAGES, ("bytes per second", round_rate, None)),
+        curves: curves(subjects, rate_point),
+        caption: html! {
+            "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
+            "What one message at a time reaches, n / T(n), is in the tips."
+        },
+    };
+    let overhead = Chart {
+        heading: html! { "Send overhead o" sub { "s" } "(n)" },
+        label: "Send overhead of all layers".into(),
+        size,
+        axes: (OVER_MESSAGES, ("processor time to send", round_time, None)),
+        curves: curves(subjects, |subject, size| time_point(subject, size, "o_s", &size.o_s)),
+        caption: html! { "As in figure 10 of Culler et al. 1996: a level line leaves the processor free while data move; one that rises with n means that the processor carries them." },
+    };
+    [bandwidth, overhead]
 }
 
 fn curves(
     subjects: &[Subject<'_>],
     point: impl Fn(&Subject<'_>, &SizeFigures) -> Option<Point>,
 ) -> Vec<Curve> {
-    let curve = |subject: &Subject<'_>| Curve {
-        class: subject.colour.clone(),
-        label: end_label(subject.result, &subject.label),
-        points: subject.bulk.sizes.iter().filter_map(|size| point(subject, size)).collect(),
-    };
-    subjects.iter().map(curve).collect()
+    let points =
+        |subject: &Subject<'_>| subject.found.sizes.iter().filter_map(|size| point(subject, size)).collect();
+    subjects.iter().map(|subject| Curve::of(subject, points(subject))).collect()
 }
 
 /// Returns the point of a time of messages of one size.
@@ -82,7 +64,7 @@ pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Par
         value: shown(p).filter(|ns| *ns > 0.0)?,
         ci: sound(p.ci_ns),
         is_bound: p.status == Status::UpperBound,
-        tip: parameter_tip(&format!("{}, {n}", subject.label), name, p, subject.record.options.confidence),
+        tip: parameter_tip(&format!("{}, {n}", subject.label), name, p, subject.confidence()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The signature as a surface (Culler et al. 1996, "Bulk-transfer microbenchmark"), drawn as a map: the
 //! time to issue a message over the length of the burst M and the size n.
 
-use super::subject::Subject;
+use super::Subject;
 use crate::html::chart::{WIDE, chart, names_along};
 use crate::html::parts::{rect, rect_with_tip, round_time, text, time};
 use crate::html::scale::{extremes, px};
@@ -27,11 +27,11 @@ struct Cell {
 
 /// Returns the figure with its caption.
 pub fn figure(subject: &Subject<'_>) -> Markup {
-    let cells = cells(&subject.bulk.launches);
+    let cells = cells(&subject.found.launches);
     let Some((lo, hi)) = extremes(cells.iter().map(|cell| cell.ns)) else {
         return html! { p.none { "This record holds no bursts." } };
     };
-    let sizes: Vec<usize> = subject.bulk.sizes.iter().map(|size| size.size_bytes).collect();
+    let sizes: Vec<usize> = subject.found.sizes.iter().map(|size| size.size_bytes).collect();
     let longest = cells.iter().map(|cell| cell.m).max().unwrap_or(1);
     let rows = longest.max(1).ilog2() as usize + 1;
     let bottom = TOP + ROW * rows as f64;
@@ -90,7 +90,7 @@ fn cells(launches: &[BulkLaunch]) -> Vec<Cell> {
 
 fn tip(subject: &Subject<'_>, sizes: &[usize], cell: &Cell) -> String {
     let n = sizes.get(cell.size_at).map_or(0.0, |size| *size as f64);
-    let steady = subject.bulk.sizes.get(cell.size_at).map(|size| size.plateau.value_ns);
+    let steady = subject.found.sizes.get(cell.size_at).map(|size| size.plateau.value_ns);
     let beside = steady.map(|ns| format!("\nsteady state: {}", time(ns))).unwrap_or_default();
     format!("M = {}, n = {}\n{} a message{beside}", cell.m, bytes(n), time(cell.ns))
 }

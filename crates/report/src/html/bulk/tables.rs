@@ -1,80 +1,54 @@
 //! The figures of one layer by size, and its lines.
 
-use super::subject::Subject;
+use super::Subject;
 use crate::bulk::{range, shown_sizes};
-use crate::html::parts::{figure, pretty, shown, sound, time, with_minus};
-use crate::html::tables::{marks, per_byte};
+use crate::html::grid::{grid, heads, row};
+use crate::html::parts::{figure, pretty, time, with_minus};
+use crate::html::tables::{interval, marks, per_byte};
 use crate::notes::Notes;
 use maud::{Markup, html};
-use netdyno_measure::bulk::record::Linear;
+use netdyno_measure::bulk::record::{Linear, Segment, SizeFigures, TIMES};
 use netdyno_measure::record::Parameter;
-use netdyno_measure::show::{bytes, number, percent, rate, time_interval};
-
-/// The times with a column.
-const COLUMNS: [&str; 5] = ["T", "o_s", "o_r", "g", "L"];
+use netdyno_measure::show::{bytes, number, percent, rate};
 
 /// Returns the table of sizes as rows and figures as columns, with the letters of doubts in the heading.
 pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
-    let about = |name| marks(&notes.about(subject.record_at, subject.layer_at, Some(name)));
-    html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { i { "n" } }
-                        @for name in COLUMNS { th scope="col" { (pretty(name)) "(" i { "n" } ")" (about(name)) } }
-                        th scope="col" { "stream" } th scope="col" { "one at a time" }
-                    }
-                }
-                tbody {
-                    @for size in shown_sizes(subject.bulk) {
-                        tr {
-                            th scope="row" { (bytes(size.size_bytes as f64)) }
-                            @for (_, p) in size.times() { td { (cell(p)) } }
-                            td { (rate(size.streaming.value_bytes_per_s)) }
-                            td { (rate(size.single.value_bytes_per_s)) }
-                        }
-                    }
-                }
-            }
+    let about = |name| marks(&subject.about(notes, name));
+    let heads = html! {
+        (heads([html! { i { "n" } }]))
+        @for name in TIMES { th scope="col" { (of_size(name)) (about(name)) } }
+        (heads(["stream", "one at a time"]))
+    };
+    let cell = |(_, p): (&str, &Parameter)| html! { (figure(p)) (interval(p)) };
+    let rates =
+        |size: &SizeFigures| [&size.streaming, &size.single].map(|of| html! { (rate(of.value_bytes_per_s)) });
+    let rows = html! {
+        @for size in shown_sizes(subject.found) {
+            (row(bytes(size.size_bytes as f64), size.times().map(cell).into_iter().chain(rates(size))))
         }
-    }
+    };
+    grid(true, &heads, &rows)
 }
 
-fn cell(p: &Parameter) -> Markup {
-    html! {
-        (figure(p))
-        @if let (Some(ns), Some(ci)) = (shown(p), sound(p.ci_ns)) {
-            span.ci { (with_minus(&time_interval(ns, ci, 24))) }
-        }
-    }
+/// Returns a name as a function of the size.
+fn of_size(name: &str) -> Markup {
+    html! { (pretty(name)) "(" i { "n" } ")" }
 }
 
 /// Returns the table of segments as rows.
 pub fn segments(subject: &Subject<'_>) -> Markup {
+    let heads = html! {
+        (heads(["sizes"])) th scope="col" { i { "G" } }
+        (heads(["T", "o_s", "o_r"].map(of_size))) (heads(["stream", "farthest off"]))
+    };
+    let cells = |of: &Segment| {
+        let lines = [&of.T, &of.o_s, &of.o_r, &of.steady].map(linear);
+        let farthest = percent((of.T.largest_residual * 1e3).round() / 1e3);
+        [per_byte(&of.G)].into_iter().chain(lines).chain([html! { (farthest) }])
+    };
+    let rows = html! { @for segment in &subject.found.segments { (row(range(segment), cells(segment))) } };
     html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "sizes" } th scope="col" { i { "G" } }
-                        @for name in ["T", "o_s", "o_r"] { th scope="col" { (pretty(name)) "(" i { "n" } ")" } }
-                        th scope="col" { "stream" } th scope="col" { "farthest off" }
-                    }
-                }
-                tbody {
-                    @for segment in &subject.bulk.segments {
-                        tr {
-                            th scope="row" { (range(segment)) }
-                            td { (per_byte(&segment.G)) }
-                            td { (linear(&segment.T)) } td { (linear(&segment.o_s)) } td { (linear(&segment.o_r)) }
-                            td { (linear(&segment.steady)) }
-                            td { (percent((segment.T.largest_residual * 1e3).round() / 1e3)) }
-                        }
-                    }
-                }
-            }
-        }
+        (grid(true, &heads, &rows))
         p.none { "Lines are base + slope · n, each size counting by its relative distance; farthest off: the largest distance of a T(n) from its line." }
     }
 }

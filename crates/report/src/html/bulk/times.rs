@@ -1,11 +1,11 @@
 //! The times of one layer over the size: T(n) with the classic line, the overheads, and the pace of a
 //! stream.
 
+use super::Subject;
 use super::curves::time_point;
-use super::subject::Subject;
 use crate::html::chart::{WIDE, chart, width_of};
 use crate::html::parts::{figure as in_words, round_time, sound, text, time};
-use crate::html::plot::{Curve, Plot, Point};
+use crate::html::plot::{Curve, OVER_MESSAGES, Plot, Point};
 use crate::html::scale::{path, spread};
 use maud::{Markup, html};
 use netdyno_measure::bulk::record::SizeFigures;
@@ -21,7 +21,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let curves = curves(subject);
     let plot = Plot::of(&curves, WIDE, HEIGHT);
     let drawn = html! {
-        (plot.axes("time", round_time))
+        (plot.axes(OVER_MESSAGES, "time", round_time))
         (changes(subject, &plot))
         path class="line expected plain" d=(classic(subject, &plot)) {}
         (plot.draw(&curves))
@@ -33,7 +33,7 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
                 "Dotted: the classic line T" sub { "0" } " + n / R∞, fitted to all sizes without weights; where it leaves T(n), T"
                 sub { "0" } " is no time of the layer. Stream: the steady time per message; g(n) is that, or at most that (open points), or hidden by the window (left out). "
                 "What is not above zero has no place on logarithmic axes."
-                @if !subject.bulk.changes.is_empty() { " Dashed uprights: where T(n) leaves its line." }
+                @if !subject.found.changes.is_empty() { " Dashed uprights: where T(n) leaves its line." }
             }
         }
     }
@@ -47,7 +47,7 @@ fn curves(subject: &Subject<'_>) -> Vec<Curve> {
         class: class.into(),
         label: label.into(),
         points: subject
-            .bulk
+            .found
             .sizes
             .iter()
             .filter_map(|size| time_point(subject, size, name, of(size)))
@@ -60,7 +60,7 @@ fn curves(subject: &Subject<'_>) -> Vec<Curve> {
         Curve {
             class: "g".into(),
             label: "stream, g(n)".into(),
-            points: subject.bulk.sizes.iter().filter_map(|size| steady(subject, size)).collect(),
+            points: subject.found.sizes.iter().filter_map(|size| steady(subject, size)).collect(),
         },
     ]
 }
@@ -90,7 +90,7 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
 /// Returns the path of the classic model, as far as it is above zero.
 fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
     let (lo, hi) = plot.x.domain();
-    let fit = &subject.bulk.classic;
+    let fit = &subject.found.classic;
     // Without a peak rate the line is level.
     let slope = fit.R_inf.map_or(0.0, |peak| 1e9 / peak.value_bytes_per_s);
     let places = (0..=STEPS).filter_map(|step| {
@@ -107,7 +107,7 @@ fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
 fn changes(subject: &Subject<'_>, plot: &Plot) -> Markup {
     let at = |bytes_at: usize| Some((plot.x.at(bytes_at as f64)?, bytes(bytes_at as f64)));
     let marks: Vec<(f64, String)> =
-        subject.bulk.changes.iter().filter_map(|change| at(change.at_most_bytes)).collect();
+        subject.found.changes.iter().filter_map(|change| at(change.at_most_bytes)).collect();
     let places: Vec<f64> = marks.iter().map(|(x, _)| *x).collect();
     let widest = marks.iter().map(|(_, size)| width_of(size)).fold(0.0, f64::max);
     let moved = spread(&places, widest, plot.left() + widest / 2.0, plot.right - widest / 2.0);

@@ -1,7 +1,7 @@
 //! Charts of ratios over a count, with the line of the model.
 
 use super::interval_of;
-use crate::html::chart::{EndLabel, HALF, chart, end_labels, names_along};
+use crate::html::chart::{EndLabel, HALF, chart, end_labels, levels, names_along};
 use crate::html::parts::{line, point, shown, sound, text, time};
 use crate::html::scale::{Scale, path};
 use maud::{Markup, html};
@@ -100,12 +100,7 @@ fn over_count(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
     let ends: Vec<EndLabel<'_>> =
         ends.into_iter().filter_map(|(y, class, label)| Some(EndLabel { y: y?, class, label })).collect();
     let drawn = html! {
-        @for tick in y.ticks(6) {
-            @if let Some(at) = y.at(tick) {
-                (line("grid", (LEFT, at), (RIGHT, at)))
-                (text("soft end", LEFT - 6.0, at + 4.0, &round_number(tick)))
-            }
-        }
+        (levels((LEFT, RIGHT), 6.0, &y.named(6, round_number)))
         (line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM)))
         (names_along(BOTTOM + 18.0, &counts))
         (text("soft mid", (LEFT + RIGHT) / 2.0, BOTTOM + 38.0, of))
@@ -114,11 +109,7 @@ fn over_count(points: &[Point], of: &str, what: &str, model: &str) -> Markup {
         (end_labels(RIGHT, (TOP, BOTTOM), &ends))
         @for point_of in &known {
             @if let (Some(at), Some(level)) = (x.at(point_of.count as f64), y.within(point_of.ratio.value)) {
-                @if let Some(ci) = sound(point_of.ratio.ci) {
-                    @if let (Some(lo), Some(hi)) = (y.within(ci.lo), y.within(ci.hi)) {
-                        g.g { (line("whisker", (at, lo), (at, hi))) }
-                    }
-                }
+                @if let Some((lo, hi)) = y.ends(point_of.ratio.ci) { g.g { (line("whisker", (at, lo), (at, hi))) } }
                 (point(at, level, "3.5", "fill g", "ratio", &point_of.tip))
             }
         }

@@ -1,50 +1,39 @@
 //! Findings and phases as tables.
 
-use super::Subject;
+use super::{Subject, at};
+use crate::html::grid::{grid, heads, row};
 use crate::html::parts::with_minus;
-use crate::html::tables::{marks, two_lines};
-use crate::notes::Notes;
+use crate::html::tables::two_lines;
 use crate::overlap::{in_percent, in_rate, in_time, percent_and_interval};
 use maud::{Markup, html};
-use netdyno_measure::overlap::record::{Progress, Quantity};
+use netdyno_measure::overlap::record::{Progress, Quantity, SizeOverlap, WorkPoint};
 use netdyno_measure::show::{NONE, Size, time_and_interval};
-
-/// Returns the letters of the doubts about a layer.
-pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
-    marks(&notes.elsewhere(subject.record_at, subject.layer_at, &[]))
-}
 
 /// Returns the table of the findings, a row for each layer and size.
 pub fn findings(subjects: &[Subject<'_>]) -> Markup {
-    html! {
-        div.scroll {
-            table.wide {
-                thead {
-                    tr {
-                        th scope="col" { "layer, size" } th.text scope="col" { "progress without a call" } th scope="col" { "waiting hidden" }
-                        th scope="col" { "free work" } th scope="col" { "cycle" }
-                        th scope="col" { "in calls" } th scope="col" { "stolen" } th scope="col" { "other threads" }
-                    }
-                }
-                tbody {
-                    @for subject in subjects {
-                        @for size in &subject.overlap.sizes {
-                            @let finding = &size.finding;
-                            tr {
-                                th scope="row" { (subject.label) ", " (Size(size.size_bytes)) }
-                                td.text { (progress(finding.progress)) }
-                                td { (two_lines(&percent_and_interval(&finding.hidden_share))) }
-                                td { (size.free.map_or(html! { (NONE) }, |free| two_lines(&with_interval(&free.work_ns)))) }
-                                td { (in_time(&finding.cycle_ns)) }
-                                td { (two_lines(&with_interval(&finding.calls_ns))) }
-                                td { (two_lines(&with_interval(&finding.stolen_ns))) }
-                                td { (two_lines(&with_interval(&finding.others_ns))) }
-                            }
-                        }
-                    }
-                }
+    let heads = html! {
+        (heads(["layer, size"])) th.text scope="col" { "progress without a call" }
+        (heads(["waiting hidden", "free work", "cycle", "in calls", "stolen", "other threads"]))
+    };
+    let cells = |size: &SizeOverlap| {
+        let finding = &size.finding;
+        html! {
+            td.text { (progress(finding.progress)) }
+            td { (two_lines(&percent_and_interval(&finding.hidden_share))) }
+            td { (size.free.map_or(html! { (NONE) }, |free| two_lines(&with_interval(&free.work_ns)))) }
+            td { (in_time(&finding.cycle_ns)) }
+            @for of in [&finding.calls_ns, &finding.stolen_ns, &finding.others_ns] { td { (two_lines(&with_interval(of))) } }
+        }
+    };
+    let rows = html! {
+        @for subject in subjects {
+            @for size in &subject.found.sizes {
+                tr { th scope="row" { (subject.label) ", " (Size(size.size_bytes)) } (cells(size)) }
             }
         }
+    };
+    html! {
+        (grid(true, &heads, &rows))
         p.none { "Waiting hidden: the share of it that goes behind work. Cycle: post and wait, without work. In calls, stolen, other threads: processor time in a cycle of post, work, wait whose work is at least twice as long as a cycle without." }
     }
 }
@@ -64,30 +53,18 @@ fn with_interval(quantity: &Quantity) -> String {
 
 /// Returns the table of every cycle of every layer.
 pub fn phases(subjects: &[Subject<'_>], size_bytes: usize) -> Markup {
-    html! {
-        details {
-            summary { "Post, work and wait one by one" }
-            div.scroll {
-                table.wide {
-                    thead {
-                        tr {
-                            th scope="col" { "layer" }
-                            @for head in ["work alone", "post", "work", "wait", "stolen", "available", "bandwidth", "other threads"] { th scope="col" { (head) } }
-                        }
-                    }
-                    tbody {
-                        @for subject in subjects {
-                            @for p in subject.at(size_bytes).map_or(&[][..], |size| &size.pww) {
-                                tr {
-                                    th scope="row" { (subject.label) }
-                                    @for quantity in [&p.alone_ns, &p.post_ns, &p.work_ns, &p.wait_ns, &p.stolen_ns] { td { (with_minus(&in_time(quantity))) } }
-                                    td { (in_percent(&p.availability)) } td { (in_rate(&p.bandwidth_bytes_per_s)) } td { (with_minus(&in_time(&p.others_ns))) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+    let names =
+        ["layer", "work alone", "post", "work", "wait", "stolen", "available", "bandwidth", "other threads"];
+    let cells = |p: &WorkPoint| {
+        let time = |of: &Quantity| with_minus(&in_time(of));
+        let times = [&p.alone_ns, &p.post_ns, &p.work_ns, &p.wait_ns, &p.stolen_ns].map(time);
+        let others = [in_percent(&p.availability), in_rate(&p.bandwidth_bytes_per_s), time(&p.others_ns)];
+        times.into_iter().chain(others)
+    };
+    let rows = html! {
+        @for subject in subjects {
+            @for p in at(subject, size_bytes).map_or(&[][..], |size| &size.pww) { (row(&subject.label, cells(p))) }
         }
-    }
+    };
+    html! { details { summary { "Post, work and wait one by one" } (grid(true, &heads(names), &rows)) } }
 }
