@@ -163,9 +163,9 @@ pub struct Compared {
     /// `ns` or `ns_per_byte`.
     pub unit: String,
     /// In A.
-    pub a: Figure,
+    pub a: SideFigure,
     /// In B.
-    pub b: Figure,
+    pub b: SideFigure,
     /// B / A: the median over the launches paired, or over all pairs of launches; null where
     /// it is not measured in both, or is not positive in every launch.
     pub ratio: Option<f64>,
@@ -179,7 +179,8 @@ pub struct Compared {
 
 /// A parameter on one side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Figure {
+#[schemars(rename = "Figure")]
+pub struct SideFigure {
     /// How much the figure claims.
     pub status: Status,
     /// Its value; null where unobservable.

@@ -163,14 +163,11 @@ pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
     figures
 }
 
-/// Returns the figures of one pair alone in each launch. Ratios within a launch are not compared across
-/// records.
+/// Returns the figures of each launch by itself. Ratios within a launch are not compared across records.
 pub fn of_launches(found: &Contention, size_bytes: usize) -> Vec<Vec<Figure>> {
     let of = |launch| {
         let own = extract(slice::from_ref(launch), 0.95, 0.0)?;
-        let mut figures = times(&own.parameters, size_bytes);
-        figures.push(plateau(&own.found.plateau, size_bytes, 1));
-        Some(figures)
+        Some([times(&own.parameters, size_bytes), figures(&own.found, size_bytes)].concat())
     };
     found.launches.iter().map(|launch| of(launch).unwrap_or_default()).collect()
 }

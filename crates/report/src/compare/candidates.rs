@@ -1,7 +1,7 @@
 //! The figures of a result that can be compared, each with its value in every launch.
 
-use super::Figure;
-use crate::figure;
+use super::SideFigure;
+use crate::figure::Figure;
 use crate::figures::{figures, of_launches};
 use crate::logp::PLATEAU;
 use netdyno_measure::record::LayerResult;
@@ -16,7 +16,7 @@ pub struct Candidate {
     /// Its unit.
     pub unit: &'static str,
     /// The figure in the record.
-    pub figure: Figure,
+    pub figure: SideFigure,
     /// The value in every launch, in their order; `None` for a launch without one.
     pub launches: Vec<Option<f64>>,
 }
@@ -24,17 +24,16 @@ pub struct Candidate {
 /// Returns all figures of a result that can be compared, those in time first.
 pub fn of(result: &LayerResult) -> Vec<Candidate> {
     let each_launch = of_launches(result);
-    let candidate = |of: figure::Figure| {
+    let candidate = |of: Figure| {
         let name = of.compared_as?;
         // A single launch may give a bound of g alone. Its plateau stands in.
         let of_launch = Some(if name == "g" { PLATEAU } else { name });
-        let value = |launch: &Vec<figure::Figure>| {
-            let is_same =
-                |own: &&figure::Figure| (own.compared_as, own.size_bytes) == (of_launch, of.size_bytes);
+        let value = |launch: &Vec<Figure>| {
+            let is_same = |own: &&Figure| (own.compared_as, own.size_bytes) == (of_launch, of.size_bytes);
             launch.iter().find(is_same)?.value.filter(|value| value.is_finite())
         };
-        let figure::Figure { size_bytes, unit, status, value: median, ci, launches, .. } = of;
-        let figure = Figure { status, value: median, ci, launches };
+        let Figure { size_bytes, unit, status, value: median, ci, launches, .. } = of;
+        let figure = SideFigure { status, value: median, ci, launches };
         Some(Candidate { name, size_bytes, unit, figure, launches: each_launch.iter().map(value).collect() })
     };
     let mut candidates: Vec<Candidate> = figures(result).into_iter().filter_map(candidate).collect();

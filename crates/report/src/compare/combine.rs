@@ -143,7 +143,7 @@ mod tests {
 
     fn judged(ci: Option<[f64; 2]>, limit: f64) -> Verdict {
         let figure =
-            super::super::Figure { status: Status::Measured, value: Some(1.0), ci: None, launches: 9 };
+            super::super::SideFigure { status: Status::Measured, value: Some(1.0), ci: None, launches: 9 };
         let compared = Compared {
             parameter: "rtt".into(),
             size_bytes: 32,

@@ -1,6 +1,6 @@
 //! A comparison as comma-separated values (RFC 4180): one row per layer and parameter.
 
-use super::{Change, Compared, Comparison, Figure, Pair, Verdict};
+use super::{Change, Compared, Comparison, Pair, SideFigure, Verdict};
 use crate::csv::{claim, figure, line};
 use netdyno_measure::record::Doubt;
 
@@ -72,7 +72,7 @@ fn cells(comparison: &Comparison, pair: &Pair, compared: &Compared) -> [String; 
     ]
 }
 
-fn side(of: &Figure) -> [String; 5] {
+fn side(of: &SideFigure) -> [String; 5] {
     let [status, value, lo, hi] = claim(of.status, of.value, of.ci);
     [status, value, lo, hi, of.launches.to_string()]
 }

@@ -1,6 +1,6 @@
 //! A comparison as plain text for a terminal.
 
-use super::{Change, Compared, Comparison, Figure, Pair, Setting, Source, Verdict};
+use super::{Change, Compared, Comparison, Pair, Setting, SideFigure, Source, Verdict};
 use crate::lines::Lines;
 use netdyno_measure::record::{Doubt, Status};
 use netdyno_measure::show::{NONE, counted, number, percent, time};
@@ -83,7 +83,7 @@ fn line(pair: &Pair, compared: &Compared) -> String {
     } else {
         format!("{} {} B", compared.parameter, compared.size_bytes)
     };
-    let figure = |figure: &Figure| value(figure, &compared.unit);
+    let figure = |figure: &SideFigure| value(figure, &compared.unit);
     row([&name, &figure(&compared.a), &figure(&compared.b), &compared.in_words(), words(compared)])
 }
 
@@ -93,7 +93,7 @@ fn row(cells: [&str; 5]) -> String {
 }
 
 /// Returns a figure with its unit, with `≤` before a bound.
-pub(crate) fn value(figure: &Figure, unit: &str) -> String {
+pub(crate) fn value(figure: &SideFigure, unit: &str) -> String {
     let Some(value) = figure.value.filter(|value| value.is_finite()) else { return NONE.into() };
     let text = if unit == "ns" { time(value) } else { format!("{} ns/B", number(value)) };
     match figure.status {

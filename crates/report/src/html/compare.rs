@@ -9,7 +9,7 @@ use super::plot::{Curve, OVER_MESSAGES, Plot, Point};
 use super::scale::Scale;
 use super::tables::two_lines;
 use crate::compare::table::{concern, judgement, layers, method, source, title as of_pair, value, words};
-use crate::compare::{Change, Compared, Comparison, Figure, Pair, Source};
+use crate::compare::{Change, Compared, Comparison, Pair, SideFigure, Source};
 use maud::{Markup, html};
 use netdyno_measure::record::Status;
 use netdyno_measure::show::{NONE, Unit, bytes, number_and_interval, percent, round_number};
@@ -270,7 +270,7 @@ fn table(pair: &Pair) -> Markup {
 }
 
 /// Returns a figure of one side with its interval below it. A time has the unit `time`.
-fn cell(figure: &Figure, unit: &str, time: Unit) -> Markup {
+fn cell(figure: &SideFigure, unit: &str, time: Unit) -> Markup {
     let scale = if unit == "ns" { time } else { Unit { name: "ns/B", size: 1.0 } };
     let Some(value) = figure.value.filter(|value| value.is_finite() && figure.status != Status::Unobservable)
     else {
