@@ -28,3 +28,13 @@ pub struct Strays {
     /// Datagrams of this process that the system refused to send.
     pub refused: u64,
 }
+
+impl Strays {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            malformed: self.malformed + other.malformed,
+            foreign: self.foreign + other.foreign,
+            refused: self.refused + other.refused,
+        }
+    }
+}

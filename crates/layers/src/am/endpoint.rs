@@ -14,7 +14,7 @@ pub(super) const UDP_WINDOW: u32 = 64;
 pub(super) fn window(way: Way) -> u32 {
     match way {
         Way::Shm => Config::default().window,
-        Way::Udp => UDP_WINDOW,
+        _ => UDP_WINDOW,
     }
 }
 

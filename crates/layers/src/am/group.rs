@@ -37,11 +37,11 @@ impl AmGathering {
         handlers.on_request(ECHO, echo);
         handlers.on_reply(ECHO, note);
         let window = match way {
-            Way::Udp => place.window().min(UDP_WINDOW as usize),
             Way::Shm => {
                 let room = (PAYLOADS / medium_bytes(options.size_bytes) / (place.procs - 1)).max(1);
                 place.window().min(1 << room.ilog2())
             }
+            _ => place.window().min(UDP_WINDOW as usize),
         };
         let mut endpoint = endpoint::open(handlers, echo_config(&options, window)?, &options)?;
         let mut ports: Vec<Option<Port>> = (0..place.procs).map(|_| None).collect();

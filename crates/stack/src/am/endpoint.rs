@@ -1,12 +1,14 @@
 //! An endpoint: polls all peers of a program together, over every transport.
 
 use super::bulk::Memories;
+use super::call::Call;
 use super::config::Config;
 use super::dial::{Interface, Turning};
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
-use super::handlers::{Handlers, Offer, spread};
+use super::handlers::{Handlers, Offer};
+use super::others::Others;
 use super::peer_id::{PeerId, Wire};
-use super::port::{Port, Way};
+use super::port::Port;
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::UdpPeers;
 use crate::statistics::{PeerStatistics, Strays};
@@ -36,8 +38,8 @@ pub struct Endpoint<S> {
     /// Number of peers connected so far.
     count: usize,
     pub(super) shm: ShmPeers,
-    /// Opened with the first UDP port.
-    pub(super) udp: Option<Box<UdpPeers>>,
+    /// Each is opened with its first port.
+    pub(super) others: Others<S>,
 }
 
 impl<S> Endpoint<S> {
@@ -60,7 +62,7 @@ impl<S> Endpoint<S> {
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
         let interface = Interface::of(turning, config.seed)?;
         let shm = ShmPeers::new(&config, interface.clone());
-        Ok(Self { config, offer, interface, count: 0, shm, udp: None })
+        Ok(Self { config, offer, interface, count: 0, shm, others: Others::new() })
     }
 
     /// Opens a port for one peer. Pass its address to that peer, and get the peer's address in return.
@@ -68,20 +70,11 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// Returns an error if the system provides no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
-        Ok(Port(match wire {
-            Wire::Shm => Way::Shm(ShmPort::open(
-                self.config.window,
-                self.config.medium_bytes,
-                self.offer.memories.endpoint(),
-            )?),
-            Wire::Udp => {
-                let udp = match &mut self.udp {
-                    Some(udp) => udp,
-                    none => none.insert(Box::new(UdpPeers::open(&self.config, self.interface.clone())?)),
-                };
-                Way::Udp(udp.open_port()?)
-            }
-        }))
+        let (interface, Config { window, medium_bytes, .. }) = (&self.interface, self.config);
+        match wire {
+            Wire::Shm => ShmPort::open(window, medium_bytes, self.offer.memories.endpoint()).map(Port::from),
+            Wire::Udp => self.others.open_port(wire, || UdpPeers::open(&self.config, interface.clone())),
+        }
     }
 
     /// Connects to the peer that received the address of `port` and returned `address` for it.
@@ -90,10 +83,9 @@ impl<S> Endpoint<S> {
     /// Returns an error if `address` is not one of this transport, or if this process may not open the
     /// peer's memory. Returns an error if dials are set and the peer is on another host.
     pub fn connect(&mut self, port: Port, address: &[u8]) -> Result<PeerId, ConnectError> {
-        let peer = match (port.0, &mut self.udp) {
-            (Way::Shm(port), _) => self.shm.connect(self.count, port, address)?,
-            (Way::Udp(port), Some(udp)) => udp.connect(self.count, port, address)?,
-            (Way::Udp(_), None) => return Err(ConnectError::ForeignPort),
+        let peer = match port {
+            Port { memory: Some(memory), .. } => self.shm.connect(self.count, memory, address)?,
+            port => self.others.connect(self.count, &port, address)?,
         };
         self.count += 1;
         Ok(peer)
@@ -101,47 +93,32 @@ impl<S> Endpoint<S> {
 
     /// Returns the number of requests to `peer` that are unanswered.
     pub fn in_flight(&self, peer: PeerId) -> u32 {
-        match peer.wire() {
-            Wire::Shm => self.shm.in_flight(peer),
-            Wire::Udp => self.udp().in_flight(peer),
+        match self.shm.find(peer) {
+            Some(shm) => self.shm.in_flight(shm),
+            None => self.others.to(peer).in_flight(peer),
         }
     }
 
     /// Returns the longest payload that `peer` accepts, in bytes.
     pub fn medium_bytes(&self, peer: PeerId) -> usize {
-        match peer.wire() {
-            Wire::Shm => self.shm.peer(peer).medium_bytes(),
-            Wire::Udp => self.udp().medium_bytes(peer),
+        match self.shm.find(peer) {
+            Some(shm) => shm.medium_bytes(),
+            None => self.others.to(peer).medium_bytes(peer),
         }
     }
 
     /// Returns the statistics of the connection with a peer over UDP; `None` for a peer over another
     /// transport.
     pub fn statistics(&self, peer: PeerId) -> Option<PeerStatistics> {
-        match peer.wire() {
-            Wire::Shm => None,
-            Wire::Udp => Some(self.udp().statistics(peer)),
+        match self.shm.find(peer) {
+            Some(_) => None,
+            None => self.others.to(peer).statistics(peer),
         }
     }
 
     /// Returns the counts of datagrams that belong to no peer.
     pub fn strays(&self) -> Strays {
-        self.udp.as_ref().map_or_else(Strays::default, |udp| udp.strays())
-    }
-
-    /// Returns the peers over UDP. The function is cold, so that it does not slow down shared memory,
-    /// where a request takes nanoseconds.
-    ///
-    /// # Panics
-    /// Panics if the endpoint has no UDP socket: the caller passed a peer of another endpoint.
-    #[cold]
-    pub(super) fn udp(&self) -> &UdpPeers {
-        self.udp.as_ref().expect("a peer over UDP is of an endpoint with a socket")
-    }
-
-    #[cold]
-    pub(super) fn udp_mut(&mut self) -> &mut UdpPeers {
-        self.udp.as_mut().expect("a peer over UDP is of an endpoint with a socket")
+        self.others.strays()
     }
 
     /// Sends a request with up to four words, if there is room in the window.
@@ -155,22 +132,13 @@ impl<S> Endpoint<S> {
         handler: u8,
         words: [u64; N],
     ) -> Result<(), RequestError> {
-        const { assert!(N <= MAX_WORDS) };
-        match peer.wire() {
-            Wire::Shm => {
-                let wanted = self.shm.peer_mut(peer);
-                if let Some(credit) = wanted.simple_credit() {
-                    wanted.send(credit, handler, &words);
-                    return Ok(());
-                }
-                let [a, b, c, d] = spread(words);
-                wanted.try_send_short(handler, N, a, b, c, d)
-            }
-            Wire::Udp => {
-                let [a, b, c, d] = spread(words);
-                self.udp_mut().try_send_short(peer, handler, N, a, b, c, d)
-            }
+        if let Some(shm) = self.shm.find_mut(peer)
+            && let Some(credit) = shm.simple_credit()
+        {
+            shm.send(credit, handler, &words);
+            return Ok(());
         }
+        self.try_send_short(peer, &Call::new(handler, words))
     }
 
     /// Sends a request with up to four words; polls until there is room in the window.
@@ -188,25 +156,17 @@ impl<S> Endpoint<S> {
         handler: u8,
         words: [u64; N],
     ) -> Result<(), PeerLost> {
-        const { assert!(N <= MAX_WORDS) };
-        match peer.wire() {
-            Wire::Shm => loop {
-                let wanted = self.shm.peer_mut(peer);
-                if let Some(credit) = wanted.simple_credit() {
-                    wanted.send(credit, handler, &words);
-                    return Ok(());
-                }
-                if wanted.is_dialled() {
-                    let [a, b, c, d] = spread(words);
-                    return self.request_slowly(state, peer, handler, N, a, b, c, d);
-                }
-                self.poll_for_room(state, peer)?;
-            },
-            Wire::Udp => {
-                let [a, b, c, d] = spread(words);
-                self.request_slowly(state, peer, handler, N, a, b, c, d)
+        while let Some(shm) = self.shm.find_mut(peer) {
+            if let Some(credit) = shm.simple_credit() {
+                shm.send(credit, handler, &words);
+                return Ok(());
             }
+            if shm.is_dialled() {
+                break;
+            }
+            self.poll_for_room(state, peer)?;
         }
+        self.request_slowly(state, peer, &Call::new(handler, words))
     }
 
     /// Polls until there is room for a request to a peer over shared memory.
@@ -229,26 +189,21 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Sends a request over UDP or over a dialled link. Kept out of line, so that other links pay
-    /// nothing for it.
+    /// Sends a request over a dialled link or another transport. Kept out of line, so that other links
+    /// pay nothing for it.
     #[cold]
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "the words are passed in registers")]
-    fn request_slowly(
-        &mut self,
-        state: &mut S,
-        peer: PeerId,
-        handler: u8,
-        count: usize,
-        a: u64,
-        b: u64,
-        c: u64,
-        d: u64,
-    ) -> Result<(), PeerLost> {
-        self.until_sent(state, |endpoint| match peer.wire() {
-            Wire::Shm => endpoint.shm.peer_mut(peer).try_send_short(handler, count, a, b, c, d),
-            Wire::Udp => endpoint.udp_mut().try_send(peer, handler, &[a, b, c, d][..count], &[]),
-        })
+    fn request_slowly(&mut self, state: &mut S, peer: PeerId, call: &Call) -> Result<(), PeerLost> {
+        self.until_sent(state, |endpoint| endpoint.try_send_short(peer, call))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_send_short(&mut self, peer: PeerId, call: &Call) -> Result<(), RequestError> {
+        match self.shm.find_mut(peer) {
+            Some(shm) => shm.try_send_short(call),
+            None => self.others.to_mut(peer).try_send(peer, call, &[]),
+        }
     }
 
     /// Calls `try_send` and polls, until `try_send` finds room. The caller has checked the length of the
@@ -284,9 +239,9 @@ impl<S> Endpoint<S> {
     ) -> Result<(), RequestError> {
         const { assert!(N <= MAX_WORDS) };
         TooLong::check(payload, self.medium_bytes(peer))?;
-        match peer.wire() {
-            Wire::Shm => self.shm.peer_mut(peer).try_send_medium(handler, &words, payload),
-            Wire::Udp => self.udp_mut().try_send(peer, handler, &words, payload),
+        match self.shm.find_mut(peer) {
+            Some(shm) => shm.try_send_medium(handler, &words, payload),
+            None => self.others.to_mut(peer).try_send(peer, &Call::new(handler, words), payload),
         }
     }
 
@@ -302,7 +257,6 @@ impl<S> Endpoint<S> {
         words: [u64; N],
         payload: &[u8],
     ) -> Result<(), RequestError> {
-        const { assert!(N <= MAX_WORDS) };
         TooLong::check(payload, self.medium_bytes(peer))?;
         self.until_sent(state, |endpoint| endpoint.try_request_medium(peer, handler, words, payload))?;
         Ok(())
@@ -316,10 +270,7 @@ impl<S> Endpoint<S> {
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> Result<usize, PeerLost> {
         let handled = self.shm.poll(&self.offer, state)?;
-        match &mut self.udp {
-            None => Ok(handled),
-            Some(udp) => Ok(handled + udp.poll(&self.offer, state)?),
-        }
+        if self.others.are_none() { Ok(handled) } else { Ok(handled + self.others.poll(&self.offer, state)?) }
     }
 
     /// Passes time after a poll that found nothing, as [`Config::wait`] says: returns at once, yields the
@@ -327,17 +278,18 @@ impl<S> Endpoint<S> {
     /// over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
-        match &mut self.udp {
-            Some(udp) if self.config.wait == Wait::Block && self.shm.is_empty() => udp.block(timeout),
-            _ => self.config.wait.idle(),
+        if self.config.wait == Wait::Block && self.shm.is_empty() && !self.others.are_none() {
+            self.others.sleep(timeout);
+        } else {
+            self.config.wait.idle();
         }
     }
 
     /// Disconnects a peer: the endpoint receives nothing more from it and sends nothing more to it.
     pub fn disconnect(&mut self, peer: PeerId) {
-        match peer.wire() {
-            Wire::Shm => self.shm.peer_mut(peer).disconnect(),
-            Wire::Udp => self.udp_mut().disconnect(peer),
+        match self.shm.find_mut(peer) {
+            Some(shm) => shm.disconnect(),
+            None => self.others.to_mut(peer).disconnect(peer),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The errors: one enum for each operation.
 
-use super::peer_id::PeerId;
+use super::peer_id::{PeerId, Wire};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::dial::course::CourseError;
-use netdyno_protocol::frame::{memory_key, port, udp_port};
+use netdyno_protocol::frame::memory_key;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
@@ -32,12 +33,17 @@ pub enum OpenError {
 /// Reasons why a peer could not be connected.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The bytes are not the address of a port in shared memory.
-    #[error("that is not the address of a port in shared memory of this version: {0:?}")]
-    ShmAddress(port::Malformed),
-    /// The bytes are not the address of a UDP port.
-    #[error("that is not the address of a UDP port of this version: {0:?}")]
-    UdpAddress(udp_port::Malformed),
+    /// The bytes are not the address of a port of this transport.
+    #[error("that is not the address of a port over {wire} of this version: {reason}")]
+    Address {
+        /// The transport of the port that was to be connected.
+        wire: Wire,
+        /// The first field that is wrong.
+        reason: String,
+    },
+    /// The endpoint has 1048576 peers over this transport.
+    #[error("an endpoint has at most 1048576 peers over one transport: open another endpoint")]
+    TooManyPeers,
     /// The peer's address and the local socket are of different versions of the Internet Protocol.
     #[error("the peer is at {0}, which a socket at {1} does not reach: bind to an address of its kind")]
     Family(SocketAddr, SocketAddr),
@@ -67,6 +73,12 @@ pub enum ConnectError {
     /// Another endpoint has already connected to that address.
     #[error("the port of process {0} is taken: an address serves one peer, once")]
     Taken(u32),
+}
+
+impl ConnectError {
+    pub(super) fn address<E: fmt::Debug>(wire: Wire) -> impl Fn(E) -> Self {
+        move |reason| Self::Address { wire, reason: format!("{reason:?}") }
+    }
 }
 
 /// Reasons why a peer is lost.

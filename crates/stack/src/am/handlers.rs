@@ -1,10 +1,10 @@
 //! Handlers, and the messages that they receive.
 
 use super::bulk::{FetchedHandler, Memories, RefusedHandler, StoreHandler};
+use super::call::Call;
 use super::error::TooLong;
 use super::peer_id::PeerId;
 use super::shm::outbox::ShmOutbox;
-use super::udp::outbox::UdpOutbox;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
 /// A handler of requests. `S` is the program's state, which handlers borrow while the program polls.
@@ -102,13 +102,6 @@ pub(super) struct Offer<S> {
     pub memories: Memories,
 }
 
-/// Returns the words padded to four, so that callers pass them in registers. A pointer to the words
-/// would force them into memory for shared memory as well, where a copy takes as long as the send.
-#[inline(always)]
-pub(super) fn spread<const N: usize>(words: [u64; N]) -> [u64; MAX_WORDS] {
-    std::array::from_fn(|at| words.get(at).copied().unwrap_or(0))
-}
-
 /// The content of a message.
 pub(super) struct Content<'a> {
     pub peer: PeerId,
@@ -116,10 +109,19 @@ pub(super) struct Content<'a> {
     pub payload: &'a [u8],
 }
 
+/// The sending side of a connection over a transport other than shared memory. Replies go to it.
+pub(super) trait Replies {
+    /// Returns the longest payload of a reply, in bytes.
+    fn medium_bytes(&self) -> usize;
+
+    /// Replies. Never waits, because the slot of the reply is reserved. The payload fits.
+    fn reply(&mut self, call: &Call, payload: &[u8]);
+}
+
 /// The connection that the reply to a request goes to. A pointer, because one is made for every request.
 pub(super) enum Outbox<'a> {
     Shm(&'a mut ShmOutbox),
-    Udp(&'a mut UdpOutbox),
+    Other(&'a mut dyn Replies),
 }
 
 impl Outbox<'_> {
@@ -129,10 +131,7 @@ impl Outbox<'_> {
         const { assert!(N <= MAX_WORDS) };
         match self {
             Outbox::Shm(outbox) => outbox.reply(handler, &words),
-            Outbox::Udp(outbox) => {
-                let [a, b, c, d] = spread(words);
-                outbox.reply_short(handler, N, a, b, c, d);
-            }
+            Outbox::Other(outbox) => reply(outbox, &Call::new(handler, words)),
         }
     }
 
@@ -141,7 +140,7 @@ impl Outbox<'_> {
         const { assert!(N <= MAX_WORDS) };
         match self {
             Outbox::Shm(outbox) => outbox.reply_medium(handler, &words, payload),
-            Outbox::Udp(outbox) => outbox.reply(handler, &words, payload),
+            Outbox::Other(outbox) => outbox.reply(&Call::new(handler, words), payload),
         }
     }
 
@@ -149,9 +148,16 @@ impl Outbox<'_> {
     pub(super) fn medium_bytes(&self) -> usize {
         match self {
             Outbox::Shm(outbox) => outbox.medium_bytes(),
-            Outbox::Udp(outbox) => outbox.medium_bytes(),
+            Outbox::Other(outbox) => outbox.medium_bytes(),
         }
     }
+}
+
+/// Kept out of line, so that replies over shared memory pay nothing for it.
+#[cold]
+#[inline(never)]
+fn reply(outbox: &mut dyn Replies, call: &Call) {
+    outbox.reply(call, &[]);
 }
 
 /// A request, given to its handler, which may reply once.

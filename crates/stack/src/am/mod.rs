@@ -102,14 +102,17 @@
 //! the memory at some time between the call and its handler.
 
 mod bulk;
+mod call;
 mod config;
 mod dial;
 mod endpoint;
 mod error;
 mod handlers;
+mod others;
 mod peer_id;
 mod port;
 mod shm;
+mod transport;
 mod udp;
 
 pub use crate::statistics::{PeerStatistics, Strays};

@@ -2,32 +2,30 @@
 
 use super::peer_id::Wire;
 use super::shm::ShmPort;
-use super::udp::UdpPort;
 
 /// One side's half of a connection that is not yet made.
 #[derive(Debug)]
-pub struct Port(pub(super) Way);
+pub struct Port {
+    pub(super) wire: Wire,
+    pub(super) address: Vec<u8>,
+    /// The memory that the peer writes to; `None` for a port of another transport.
+    pub(super) memory: Option<ShmPort>,
+}
 
-#[derive(Debug)]
-pub(super) enum Way {
-    Shm(ShmPort),
-    Udp(UdpPort),
+impl From<ShmPort> for Port {
+    fn from(memory: ShmPort) -> Self {
+        Self { wire: Wire::Shm, address: memory.address().encode().to_vec(), memory: Some(memory) }
+    }
 }
 
 impl Port {
     /// Returns the address of the port: bytes that the program passes to the peer by any means.
     pub fn address(&self) -> Vec<u8> {
-        match &self.0 {
-            Way::Shm(port) => port.address().encode().to_vec(),
-            Way::Udp(port) => port.address().encode().to_vec(),
-        }
+        self.address.clone()
     }
 
     /// Returns the transport by which the peer reaches this port.
     pub fn wire(&self) -> Wire {
-        match self.0 {
-            Way::Shm(_) => Wire::Shm,
-            Way::Udp(_) => Wire::Udp,
-        }
+        self.wire
     }
 }

@@ -10,10 +10,10 @@ pub const BOUND: Duration = Duration::from_secs(5);
 /// with that. Over UDP the end is a silence of this length while requests are outstanding.
 pub const PEER_TIMEOUT: Duration = match WIRE {
     Wire::Shm => Duration::from_secs(20),
-    Wire::Udp => Duration::from_millis(1500),
+    _ => Duration::from_millis(1500),
 };
 /// The reported reason of the loss.
 pub const LOSS: Loss = match WIRE {
     Wire::Shm => Loss::Ended,
-    Wire::Udp => Loss::Silent(PEER_TIMEOUT),
+    _ => Loss::Silent(PEER_TIMEOUT),
 };

@@ -31,6 +31,14 @@ fn refuse(address: &[u8]) -> ConnectError {
     error
 }
 
+/// Returns why the bytes are no address.
+fn malformed(address: &[u8]) -> String {
+    match refuse(address) {
+        ConnectError::Address { wire: Wire::Shm, reason } => reason,
+        other => panic!("{other}"),
+    }
+}
+
 /// Returns an address that is valid except for the descriptor.
 fn at_descriptor(fd: &OwnedFd) -> Vec<u8> {
     let port = endpoint().open_port(Wire::Shm).unwrap();
@@ -53,25 +61,23 @@ fn bytes_that_are_no_address() {
     let port = endpoint().open_port(Wire::Shm).unwrap();
     let address = port.address();
     for len in 0..address.len() {
-        assert!(
-            matches!(refuse(&address[..len]), ConnectError::ShmAddress(Malformed::Length(found)) if found == len)
-        );
+        assert_eq!(malformed(&address[..len]), format!("{:?}", Malformed::Length(len)));
     }
     let longer = [&address[..], &[0]].concat();
-    assert!(matches!(refuse(&longer), ConnectError::ShmAddress(Malformed::Length(_))));
+    assert_eq!(malformed(&longer), format!("{:?}", Malformed::Length(longer.len())));
     let mut other = address.clone();
     other[3] = b'2';
-    assert!(matches!(refuse(&other), ConnectError::ShmAddress(Malformed::Magic)));
-    assert!(matches!(refuse(b"nothing like an address, as long...."), ConnectError::ShmAddress(_)));
+    assert_eq!(malformed(&other), format!("{:?}", Malformed::Magic));
+    malformed(b"nothing like an address, as long....");
 
     let address = PortAddress::parse(&address).unwrap();
     for window in [0, 3, 1 << 16] {
         let address = PortAddress { window, ..address };
-        assert!(matches!(refuse(&address.encode()), ConnectError::ShmAddress(Malformed::Window(_))));
+        assert!(malformed(&address.encode()).starts_with("Window("));
     }
     for medium_bytes in [1, 1 << 21] {
         let address = PortAddress { medium_bytes, ..address };
-        assert!(matches!(refuse(&address.encode()), ConnectError::ShmAddress(Malformed::Medium(_))));
+        assert!(malformed(&address.encode()).starts_with("Medium("));
     }
 }
 

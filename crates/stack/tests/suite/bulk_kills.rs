@@ -135,7 +135,7 @@ fn a_peer_killed_in_a_transfer_is_reported_and_leaves_nothing_behind() {
     // is not told.
     let survivors = match WIRE {
         Wire::Shm => SURVIVORS.len(),
-        Wire::Udp => SURVIVORS.len() - 1,
+        _ => SURVIVORS.len() - 1,
     };
     kill_one(Survivor::Stores, 0, &mut rng);
     let before = held();

@@ -5,6 +5,7 @@ use crate::common::traffic::Traffic;
 use crate::common::{Deadline, Idler, TIMEOUT, base, connect, connect_all, seed, until};
 use fastrand::Rng;
 use netdyno_stack::am::{Config, Endpoint, Faults, Handlers, PeerId, TooLong, Wait};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config(window: u32, medium_bytes: u32, wait: Wait) -> Config {
@@ -246,4 +247,29 @@ fn payloads_up_to_the_most_and_none_beyond() {
     let replies = payloads.map(|payload| if payload.len() <= THEIR_MOST { payload } else { Vec::new() });
     assert_eq!(at_a.replies, replies);
     assert_eq!(a.in_flight(peer), 0);
+}
+
+/// A peer of one endpoint is no peer of another one, even if both are the first.
+#[test]
+fn the_peer_of_another_endpoint() {
+    let [mut a, mut b] = [(); 2].map(|()| Endpoint::<()>::new(Handlers::new(), base()).unwrap());
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    let calls: [fn(&mut Endpoint<()>, PeerId); 7] = [
+        |endpoint, peer| endpoint.request(&mut (), peer, 0, [1]).unwrap(),
+        |endpoint, peer| endpoint.try_request(peer, 0, [1, 2, 3, 4]).unwrap(),
+        |endpoint, peer| endpoint.request_medium(&mut (), peer, 0, [], &[1]).unwrap(),
+        |endpoint, peer| endpoint.disconnect(peer),
+        |endpoint, peer| assert_eq!(endpoint.in_flight(peer), 0),
+        |endpoint, peer| assert!(endpoint.statistics(peer).is_some()),
+        |endpoint, peer| {
+            let key = endpoint.allocate(1).unwrap().key();
+            endpoint.attach(&mut (), peer, &key).unwrap();
+        },
+    ];
+    for call in calls {
+        let panic = catch_unwind(AssertUnwindSafe(|| call(&mut a, to_a))).unwrap_err();
+        let said = panic.downcast_ref::<String>().unwrap();
+        assert!(said.contains("is of another endpoint"), "{said}");
+    }
+    assert_eq!(a.in_flight(to_b), 0);
 }

@@ -4,11 +4,10 @@ use super::handlers::Placed;
 use super::memory::Memory;
 use super::remote::Remote;
 use crate::am::Endpoint;
-use crate::am::error::{AttachError, MemoryError, TransferError};
-use crate::am::handlers::spread;
-use crate::am::peer_id::{PeerId, Wire};
+use crate::am::call::Call;
+use crate::am::error::{AttachError, MemoryError, OutOfBounds, TransferError};
+use crate::am::peer_id::PeerId;
 use netdyno_protocol::frame::memory_key::MemoryKey;
-use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -56,25 +55,6 @@ impl Source<'_> {
             Self::Lent(bytes) => bytes,
             Self::Shared(bytes) => bytes,
         }
-    }
-}
-
-/// The handler of a transfer and the words for it.
-#[derive(Clone, Copy)]
-pub(in crate::am) struct Note {
-    pub handler: u8,
-    pub words: [u64; MAX_WORDS],
-    pub count: u8,
-}
-
-impl Note {
-    fn new<const N: usize>(handler: u8, words: [u64; N]) -> Self {
-        const { assert!(N <= MAX_WORDS) };
-        Self { handler, words: spread(words), count: N as u8 }
-    }
-
-    pub(in crate::am) fn words(&self) -> &[u64] {
-        &self.words[..usize::from(self.count)]
     }
 }
 
@@ -138,18 +118,17 @@ impl<S> Endpoint<S> {
     /// lost.
     pub fn attach(&mut self, state: &mut S, peer: PeerId, key: &[u8]) -> Result<Remote, AttachError> {
         let key = MemoryKey::parse(key).map_err(AttachError::Key)?;
-        match peer.wire() {
-            Wire::Shm => self.attach_over_shm(state, peer, &key),
-            Wire::Udp => self.attach_over_udp(state, peer, &key),
+        match self.shm.find(peer) {
+            Some(_) => self.attach_over_shm(state, peer, &key),
+            None => self.attach_over_other(state, peer, &key),
         }
     }
 
     /// Releases what [`attach`](Self::attach) holds for `remote`.
     pub fn detach(&mut self, remote: Remote) {
-        match remote.peer.wire() {
-            Wire::Shm => self.shm.peer_mut(remote.peer).detach(remote),
-            // Over UDP nothing is held.
-            Wire::Udp => {}
+        // Other transports hold nothing.
+        if let Some(shm) = self.shm.find_mut(remote.peer) {
+            shm.detach(remote);
         }
     }
 
@@ -169,7 +148,7 @@ impl<S> Endpoint<S> {
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        self.begin_store(state, remote, offset, Source::Lent(bytes), Note::new(handler, words))
+        self.begin_store(state, remote, offset, Source::Lent(bytes), Call::new(handler, words))
     }
 
     /// Stores bytes as [`store`](Self::store) does, but may keep them until they are transferred. The
@@ -186,7 +165,7 @@ impl<S> Endpoint<S> {
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        self.begin_store(state, remote, offset, Source::Shared(bytes.into()), Note::new(handler, words))
+        self.begin_store(state, remote, offset, Source::Shared(bytes.into()), Call::new(handler, words))
     }
 
     fn begin_store(
@@ -195,13 +174,13 @@ impl<S> Endpoint<S> {
         remote: Remote,
         offset: usize,
         source: Source<'_>,
-        note: Note,
+        call: Call,
     ) -> Result<(), TransferError> {
         remote.check(offset, source.bytes().len()).map_err(TransferError::Remote)?;
         self.check_refusals()?;
-        match remote.peer.wire() {
-            Wire::Shm => self.store_over_shm(state, remote, offset, source, note),
-            Wire::Udp => self.store_over_udp(state, remote, offset, source, note),
+        match self.shm.find(remote.peer) {
+            Some(_) => self.store_over_shm(state, remote, offset, source, &call),
+            None => self.store_over_other(state, remote, offset, source, &call),
         }
     }
 
@@ -230,10 +209,10 @@ impl<S> Endpoint<S> {
         if self.offer.handlers.fetched(handler).is_none() {
             return Err(TransferError::NoHandler(handler));
         }
-        let note = Note::new(handler, words);
-        match remote.peer.wire() {
-            Wire::Shm => self.get_over_shm(state, remote, offset, destination, note),
-            Wire::Udp => self.get_over_udp(state, remote, offset, destination, note),
+        let call = Call::new(handler, words);
+        match self.shm.find(remote.peer) {
+            Some(_) => self.get_over_shm(state, remote, offset, destination, call),
+            None => self.get_over_other(state, remote, offset, &destination, &call),
         }
     }
 
@@ -254,7 +233,7 @@ impl Destination {
     }
 
     fn new(memory: &Memory, offset: usize, len: usize) -> Result<Self, TransferError> {
-        crate::am::error::OutOfBounds::check(offset, len, memory.len()).map_err(TransferError::Local)?;
+        OutOfBounds::check(offset, len, memory.len()).map_err(TransferError::Local)?;
         Ok(Self { memory: memory.clone(), offset, len })
     }
 }

@@ -4,10 +4,11 @@
 mod endpoint;
 mod handlers;
 mod memory;
+mod others;
 mod remote;
 
 pub use endpoint::Shared;
-pub(super) use endpoint::{Destination, Note, Source};
+pub(super) use endpoint::{Destination, Source};
 pub use handlers::{Fetched, Placed, Refused, Stored, Transfer};
 pub(super) use handlers::{FetchedHandler, RefusedHandler, StoreHandler};
 pub use memory::Memory;

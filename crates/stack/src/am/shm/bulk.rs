@@ -15,7 +15,8 @@ use super::outbox::header;
 use super::peer::ShmPeer;
 use super::transfers::{Fetch, Get};
 use crate::am::Endpoint;
-use crate::am::bulk::{Destination, Mapped, Note, Remote, Source};
+use crate::am::bulk::{Destination, Mapped, Remote, Source};
+use crate::am::call::Call;
 use crate::am::error::{AttachError, PeerLost, TransferError};
 use crate::am::peer_id::PeerId;
 use netdyno_host::bounce::{CELL, CELLS};
@@ -99,13 +100,13 @@ impl<S> Endpoint<S> {
         remote: Remote,
         offset: usize,
         source: Source<'_>,
-        note: Note,
+        call: &Call,
     ) -> Result<(), TransferError> {
         if remote.place == ELSEWHERE {
-            return Ok(self.store_by_chunks(state, remote, offset, source.bytes(), &note)?);
+            return Ok(self.store_by_chunks(state, remote, offset, source.bytes(), call)?);
         }
         let credit = self.wait_for_shm_credit(state, remote.peer)?;
-        self.shm.peer_mut(remote.peer).store(credit, remote, offset, source.bytes(), &note)
+        self.shm.peer_mut(remote.peer).store(credit, remote, offset, source.bytes(), call)
     }
 
     fn store_by_chunks(
@@ -114,7 +115,7 @@ impl<S> Endpoint<S> {
         remote: Remote,
         offset: usize,
         bytes: &[u8],
-        note: &Note,
+        call: &Call,
     ) -> Result<(), PeerLost> {
         let extent = |at: usize, len: usize| Extent {
             memory: remote.memory,
@@ -131,7 +132,7 @@ impl<S> Endpoint<S> {
         }
         self.poll_until(state, remote.peer, |peer| {
             let (credit, whole) = (peer.fill(&bytes[last..])?, extent(0, bytes.len()));
-            peer.send_with_extent(credit, Kind::StagedStore, note.handler, note.words(), whole);
+            peer.send_with_extent(credit, Kind::StagedStore, call.handler, call.words(), whole);
             Some(())
         })
     }
@@ -142,10 +143,10 @@ impl<S> Endpoint<S> {
         remote: Remote,
         offset: usize,
         to: Destination,
-        note: Note,
+        call: Call,
     ) -> Result<(), TransferError> {
         if remote.place == ELSEWHERE {
-            return Ok(self.get_by_chunks(state, remote, offset, to, note)?);
+            return Ok(self.get_by_chunks(state, remote, offset, to, call)?);
         }
         while self.shm.arrived() >= self.config.window as usize {
             self.poll(state)?;
@@ -156,7 +157,7 @@ impl<S> Endpoint<S> {
         if !mapped.read(offset, &to.memory, to.offset, to.len) {
             return Err(TransferError::Deregistered);
         }
-        self.shm.arrive(Arrived { peer: remote.peer, to, note });
+        self.shm.arrive(Arrived { peer: remote.peer, to, call });
         Ok(())
     }
 
@@ -166,7 +167,7 @@ impl<S> Endpoint<S> {
         remote: Remote,
         offset: usize,
         to: Destination,
-        note: Note,
+        call: Call,
     ) -> Result<(), PeerLost> {
         let memory = remote.memory;
         let last = last_chunk(to.len);
@@ -178,7 +179,7 @@ impl<S> Endpoint<S> {
             let whole = (at == last).then(|| Get {
                 from: Extent { memory, offset: offset as u64, len: to.len as u64 },
                 to: to.clone(),
-                note,
+                call,
             });
             let peer = self.shm.peer_mut(remote.peer);
             let position = peer.last_sent();
@@ -208,7 +209,7 @@ impl ShmPeer {
         remote: Remote,
         offset: usize,
         bytes: &[u8],
-        note: &Note,
+        call: &Call,
     ) -> Result<(), TransferError> {
         match self.bulk.attached.get(remote) {
             Ok(memory) => memory.write(offset, bytes),
@@ -218,7 +219,7 @@ impl ShmPeer {
             }
         }
         let extent = Extent { memory: remote.memory, offset: offset as u64, len: bytes.len() as u64 };
-        self.send_with_extent(credit, Kind::Store, note.handler, note.words(), extent);
+        self.send_with_extent(credit, Kind::Store, call.handler, call.words(), extent);
         Ok(())
     }
 

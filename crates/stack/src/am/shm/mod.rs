@@ -11,12 +11,13 @@ mod transfers;
 pub(super) use peer::ShmPeer;
 pub(super) use port::ShmPort;
 
-use super::bulk::{Destination, Fetched, Note};
+use super::bulk::{Destination, Fetched};
+use super::call::Call;
 use super::config::Config;
 use super::dial::Interface;
 use super::error::{ConnectError, PeerLost};
 use super::handlers::Offer;
-use super::peer_id::{PeerId, Wire};
+use super::peer_id::{PeerId, Places};
 use netdyno_host::wait::Wait;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) struct ShmPeers {
     peers: Vec<ShmPeer>,
+    places: Places,
     /// Indices of the peers heard from last; the newest is at `newest`.
     hot: Vec<usize>,
     newest: usize,
@@ -61,13 +63,14 @@ pub(super) struct ShmPeers {
 struct Arrived {
     peer: PeerId,
     to: Destination,
-    note: Note,
+    call: Call,
 }
 
 impl ShmPeers {
     pub(super) fn new(config: &Config, interface: Option<Arc<Interface>>) -> Self {
         Self {
             peers: Vec::new(),
+            places: Places::new(),
             hot: Vec::new(),
             newest: 0,
             cold: 0,
@@ -98,7 +101,7 @@ impl ShmPeers {
         address: &[u8],
     ) -> Result<PeerId, ConnectError> {
         let place = self.peers.len();
-        let id = PeerId::new(index, Wire::Shm, place);
+        let id = self.places.id(index, place).ok_or(ConnectError::TooManyPeers)?;
         self.peers.push(ShmPeer::connect(id, port, address, self.interface.as_ref())?);
         if self.hot.len() < HOT {
             self.hot.push(place);
@@ -106,21 +109,33 @@ impl ShmPeers {
         Ok(id)
     }
 
+    /// Returns a peer, if it is one over shared memory.
+    #[inline(always)]
+    pub(super) fn find(&self, id: PeerId) -> Option<&ShmPeer> {
+        self.peers.get(self.places.index_of(id))
+    }
+
+    /// Returns a peer, if it is one over shared memory.
+    #[inline(always)]
+    pub(super) fn find_mut(&mut self, id: PeerId) -> Option<&mut ShmPeer> {
+        self.peers.get_mut(self.places.index_of(id))
+    }
+
     #[inline(always)]
     pub(super) fn peer(&self, id: PeerId) -> &ShmPeer {
-        &self.peers[id.place()]
+        &self.peers[self.places.index_of(id)]
     }
 
     #[inline(always)]
     pub(super) fn peer_mut(&mut self, id: PeerId) -> &mut ShmPeer {
-        &mut self.peers[id.place()]
+        &mut self.peers[self.places.index_of(id)]
     }
 
     /// Returns the number of unanswered requests to a peer, and of gets from it whose handler has not
     /// run.
-    pub(super) fn in_flight(&self, id: PeerId) -> u32 {
-        let arrived = self.arrived.iter().filter(|arrived| arrived.peer == id).count();
-        self.peer(id).in_flight() + arrived as u32
+    pub(super) fn in_flight(&self, peer: &ShmPeer) -> u32 {
+        let arrived = self.arrived.iter().filter(|arrived| arrived.peer == peer.id).count();
+        peer.in_flight() + arrived as u32
     }
 
     /// Returns the number of gets whose handler has not run.
@@ -197,7 +212,7 @@ impl ShmPeers {
             self.look_after_peers()?;
             self.polls_put_off = self.polls_until_look;
         }
-        let Some(Arrived { peer, to, note }) = self.arrived.pop_front() else {
+        let Some(Arrived { peer, to, call }) = self.arrived.pop_front() else {
             self.polls_until_look = std::mem::take(&mut self.polls_put_off);
             return Ok(0);
         };
@@ -208,8 +223,8 @@ impl ShmPeers {
             self.polls_put_off -= 1;
         }
         // The get began only because this handler exists.
-        if let Some(handler) = offer.handlers.fetched(note.handler) {
-            handler(state, Fetched { peer, words: note.words, bytes: to.placed() });
+        if let Some(handler) = offer.handlers.fetched(call.handler) {
+            handler(state, Fetched { peer, words: call.words, bytes: to.placed() });
         }
         Ok(1)
     }

@@ -3,10 +3,11 @@
 use super::outbox::{ShmOutbox, header, stamp};
 use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
 use super::transfers::Bulk;
+use crate::am::call::Call;
 use crate::am::dial::{Inlet, Interface};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
-use crate::am::peer_id::PeerId;
+use crate::am::peer_id::{PeerId, Wire};
 use netdyno_clock::ticks;
 use netdyno_host::life::Life;
 use netdyno_host::region::Region;
@@ -84,7 +85,7 @@ impl ShmPeer {
         address: &[u8],
         interface: Option<&Arc<Interface>>,
     ) -> Result<Self, ConnectError> {
-        let address = PortAddress::parse(address).map_err(ConnectError::ShmAddress)?;
+        let address = PortAddress::parse(address).map_err(ConnectError::address(Wire::Shm))?;
         let theirs = Layout { window: address.window, medium_bytes: address.medium_bytes };
         // Open the process before its memory. If the memory is the right one and the process is still
         // alive afterwards, the process is the right one.
@@ -182,19 +183,10 @@ impl ShmPeer {
     /// Sends a request as the dials say, if there is room in the window.
     #[cold]
     #[inline(never)]
-    pub(in crate::am) fn try_send_short(
-        &mut self,
-        handler: u8,
-        count: usize,
-        a: u64,
-        b: u64,
-        c: u64,
-        d: u64,
-    ) -> Result<(), RequestError> {
+    pub(in crate::am) fn try_send_short(&mut self, call: &Call) -> Result<(), RequestError> {
         let Some(credit) = self.credit() else { return Err(self.why_not_ready()) };
-        let words = &[a, b, c, d][..count];
-        self.depart(size_of_val(words));
-        self.send(credit, handler, words);
+        self.depart(size_of_val(call.words()));
+        self.send(credit, call.handler, call.words());
         Ok(())
     }
 

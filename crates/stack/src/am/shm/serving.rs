@@ -153,8 +153,8 @@ impl ShmPeer {
         } else {
             self.bulk.fetched_in.skip();
         }
-        let Some(Get { from, to, note }) = whole else { return Ok(()) };
-        let (peer, words, handler) = (self.id, note.words, note.handler);
+        let Some(Get { from, to, call }) = whole else { return Ok(()) };
+        let (peer, words, handler) = (self.id, call.words, call.handler);
         // The get began only because both handlers exist.
         if is_there {
             let on_fetched = offer.handlers.fetched(handler).ok_or(Misbehaved)?;

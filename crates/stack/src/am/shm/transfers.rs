@@ -2,7 +2,8 @@
 
 use super::attached::Attached;
 use super::port::Layout;
-use crate::am::bulk::{Destination, Memory, Note};
+use crate::am::bulk::{Destination, Memory};
+use crate::am::call::Call;
 use netdyno_host::bounce::{BounceReader, BounceWriter};
 use netdyno_host::region::Region;
 use netdyno_host::ring::Extent;
@@ -39,7 +40,7 @@ pub(super) struct Fetch {
 pub(super) struct Get {
     pub(super) from: Extent,
     pub(super) to: Destination,
-    pub(super) note: Note,
+    pub(super) call: Call,
 }
 
 impl Bulk {

@@ -5,6 +5,7 @@ use super::UdpPeers;
 use super::outbox::{Departing, UdpOutbox};
 use super::peer::{Arriving, UdpPeer};
 use crate::am::bulk::Memories;
+use crate::am::call::Call;
 use crate::am::dial::Interface;
 use crate::am::error::{PeerLost, RequestError};
 use crate::am::handlers::Offer;
@@ -142,8 +143,7 @@ impl UdpPeers {
     pub(super) fn try_send_dialled(
         &mut self,
         id: PeerId,
-        handler: u8,
-        words: &[u64],
+        call: &Call,
         payload: &[u8],
     ) -> Result<(), RequestError> {
         let now_ns = self.clock.now_ns();
@@ -151,11 +151,12 @@ impl UdpPeers {
         if !outbox.connection.has_room() {
             return Err(RequestError::Full);
         }
-        let began = outbox.depart_request(size_of_val(words) + payload.len(), 0, now_ns);
+        let began = outbox.depart_request(size_of_val(call.words()) + payload.len(), 0, now_ns);
         // The overhead has taken time.
         let now_ns = self.clock.now_ns();
         let outbox = &mut self.peers[id.place()].outbox;
-        outbox.connection.request(handler, words, payload, now_ns).map_err(|Full| RequestError::Full)?;
+        let sent = outbox.connection.request(call.handler, call.words(), payload, now_ns);
+        sent.map_err(|Full| RequestError::Full)?;
         self.transmit(id.place(), now_ns);
         if let Some(departing) = &mut self.peers[id.place()].outbox.departing {
             departing.request_takes.note(ticks::now().saturating_sub(began));

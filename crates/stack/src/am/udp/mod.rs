@@ -5,33 +5,31 @@ mod bulk;
 mod dialled;
 pub(super) mod outbox;
 mod peer;
-mod port;
 mod transfers;
-
-pub(super) use port::UdpPort;
+mod transport;
 
 use super::bulk::Memories;
 use super::config::Config;
 use super::dial::Interface;
-use super::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
+use super::error::{ConnectError, Loss, OpenError, PeerLost};
 use super::handlers::Offer;
-use super::peer_id::{PeerId, Wire};
+use super::peer_id::PeerId;
+use super::transport::{Lent, Transport};
 use crate::clock::Clock;
-use crate::statistics::{PeerStatistics, Strays};
+use crate::statistics::Strays;
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
 use netdyno_host::{interface, random};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
-use netdyno_protocol::reliability::{self, Connection, Full};
+use netdyno_protocol::reliability::{self, Connection};
 use peer::UdpPeer;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transfers::Lent;
 
 /// How long a dropped endpoint continues to send what is not acknowledged yet.
 pub const LINGER: Duration = Duration::from_secs(1);
@@ -91,24 +89,23 @@ impl UdpPeers {
         LONGEST_PAYLOAD - if self.interface.is_some() { STAMP_LEN } else { 0 }
     }
 
-    pub(super) fn open_port(&self) -> Result<UdpPort, OpenError> {
+    fn new_port(&self) -> Result<UdpPortAddress, OpenError> {
         let connection = random::bytes()
             .map_err(|error| SocketError::System { what: "give random bytes", error: error.into() })?;
-        Ok(UdpPort(UdpPortAddress {
+        Ok(UdpPortAddress {
             window: self.config.window.min(WINDOW_AT_MOST),
             medium_bytes: self.config.medium_bytes.min(self.longest_payload() as u32),
             connection: u64::from_le_bytes(connection),
             socket: self.socket.local(),
-        }))
+        })
     }
 
-    pub(super) fn connect(
+    fn add_peer(
         &mut self,
-        index: usize,
-        port: UdpPort,
-        address: &[u8],
-    ) -> Result<PeerId, ConnectError> {
-        let (ours, theirs) = (port.0, UdpPortAddress::parse(address).map_err(ConnectError::UdpAddress)?);
+        id: PeerId,
+        ours: UdpPortAddress,
+        theirs: UdpPortAddress,
+    ) -> Result<(), ConnectError> {
         if ours.socket != self.socket.local() {
             return Err(ConnectError::ForeignPort);
         }
@@ -118,8 +115,6 @@ impl UdpPeers {
         if self.interface.is_some() && !is_here(theirs.socket.ip()).map_err(ConnectError::Addresses)? {
             return Err(ConnectError::DialledFar(theirs.socket));
         }
-        let place = self.peers.len();
-        let id = PeerId::new(index, Wire::Udp, place);
         let config = reliability::Config {
             window: ours.window.min(theirs.window),
             peer_timeout_ns: u64::try_from(self.config.peer_timeout.as_nanos()).unwrap_or(u64::MAX / 2),
@@ -134,67 +129,14 @@ impl UdpPeers {
             peer.dial(interface);
         }
         self.peers.push(peer);
-        self.places.insert(ours.connection, place);
-        self.socket.set_only_peer((place == 0).then_some(theirs.socket));
-        Ok(id)
+        self.places.insert(ours.connection, id.place());
+        self.socket.set_only_peer((id.place() == 0).then_some(theirs.socket));
+        Ok(())
     }
 
     #[inline(always)]
     fn peer(&self, id: PeerId) -> &UdpPeer {
         &self.peers[id.place()]
-    }
-
-    pub(super) fn in_flight(&self, id: PeerId) -> u32 {
-        self.peer(id).outbox.connection.in_flight()
-    }
-
-    pub(super) fn medium_bytes(&self, id: PeerId) -> usize {
-        self.peer(id).outbox.medium_bytes()
-    }
-
-    pub(super) fn statistics(&self, id: PeerId) -> PeerStatistics {
-        PeerStatistics::of(&self.peer(id).outbox.connection)
-    }
-
-    pub(super) fn strays(&self) -> Strays {
-        Strays { refused: self.socket.refused(), ..self.strays }
-    }
-
-    /// Sends a request, if there is room in the window. The caller has checked the length of the
-    /// payload.
-    pub(super) fn try_send(
-        &mut self,
-        id: PeerId,
-        handler: u8,
-        words: &[u64],
-        payload: &[u8],
-    ) -> Result<(), RequestError> {
-        let peer = &mut self.peers[id.place()];
-        peer.check_connected()?;
-        if peer.is_dialled() {
-            return self.try_send_dialled(id, handler, words, payload);
-        }
-        let now_ns = self.clock.now_ns();
-        peer.outbox.connection.request(handler, words, payload, now_ns).map_err(|Full| RequestError::Full)?;
-        self.transmit(id.place(), now_ns);
-        Ok(())
-    }
-
-    /// Sends a request without a payload, with its words in registers.
-    #[cold]
-    #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "the words are passed in registers")]
-    pub(super) fn try_send_short(
-        &mut self,
-        id: PeerId,
-        handler: u8,
-        count: usize,
-        a: u64,
-        b: u64,
-        c: u64,
-        d: u64,
-    ) -> Result<(), RequestError> {
-        self.try_send(id, handler, &[a, b, c, d][..count], &[])
     }
 
     /// Sends all datagrams that a connection has ready.
@@ -243,8 +185,7 @@ impl UdpPeers {
 
     /// Takes the datagrams of the socket until one delivers messages, handles these, and runs the timers
     /// that are due.
-    #[inline(never)]
-    pub(super) fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
+    fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         let now_ns = self.clock.now_ns();
         let (mut handled, mut is_drained) = (0, false);
         for _ in 0..DATAGRAMS_AT_ONCE {
@@ -399,24 +340,6 @@ impl UdpPeers {
         self.expect_release();
     }
 
-    pub(super) fn disconnect(&mut self, id: PeerId) {
-        if self.peers[id.place()].check_connected().is_err() {
-            return;
-        }
-        self.peers[id.place()].lose(Loss::Closed);
-        let now_ns = self.clock.now_ns();
-        self.say_goodbye(id.place(), now_ns);
-    }
-
-    /// Sleeps until a datagram arrives or a timer is due, at most for `timeout`.
-    pub(super) fn block(&mut self, timeout: Duration) {
-        let left_ns = self.deadline_ns.saturating_sub(self.clock.now_ns());
-        // The clock would count a longer sleep only in part.
-        let most = timeout.min(self.clock.longest_pause());
-        let most = self.until_release().map_or(most, |until| most.min(until));
-        self.socket.block(most.min(Duration::from_nanos(left_ns)));
-    }
-
     /// Sends again what is not acknowledged, for up to [`LINGER`]. Handles no message, because there is
     /// no state for handlers and no registered memory any more.
     fn linger(&mut self) {
@@ -443,7 +366,8 @@ impl UdpPeers {
             if now_ns >= self.deadline_ns && self.on_time(now_ns, &memories).is_err() {
                 continue;
             }
-            self.block(Duration::from_millis(1));
+            let until_due = Transport::<()>::until_due(self);
+            self.socket.block(until_due.min(Duration::from_millis(1)));
         }
     }
 }

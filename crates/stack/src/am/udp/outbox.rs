@@ -1,6 +1,8 @@
 //! The sending side of a connection over UDP that replies go to, and how its messages depart on a dialled link.
 
+use crate::am::call::Call;
 use crate::am::dial::{Interface, answered, take_send_overhead};
+use crate::am::handlers::Replies;
 use netdyno_protocol::dial::link::Usual;
 use netdyno_protocol::dial::timing::Departed;
 use netdyno_protocol::reliability::{Connection, Stored};
@@ -17,24 +19,20 @@ pub(in crate::am) struct UdpOutbox {
     pub(super) departing: Option<Box<Departing>>,
 }
 
-impl UdpOutbox {
-    pub(in crate::am) fn medium_bytes(&self) -> usize {
+impl Replies for UdpOutbox {
+    fn medium_bytes(&self) -> usize {
         self.medium_bytes
     }
 
-    #[cold]
-    #[inline(never)]
-    pub(in crate::am) fn reply_short(&mut self, handler: u8, count: usize, a: u64, b: u64, c: u64, d: u64) {
-        self.reply(handler, &[a, b, c, d][..count], &[]);
-    }
-
-    pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64], payload: &[u8]) {
+    fn reply(&mut self, call: &Call, payload: &[u8]) {
         if self.departing.is_some() {
-            self.depart(size_of_val(words) + payload.len());
+            self.depart(size_of_val(call.words()) + payload.len());
         }
-        self.connection.reply(handler, words, payload, self.now_ns);
+        self.connection.reply(call.handler, call.words(), payload, self.now_ns);
     }
+}
 
+impl UdpOutbox {
     /// Refuses a store whose memory is no longer registered.
     pub(super) fn refuse(&mut self, stored: &Stored, now_ns: u64) {
         if self.departing.is_some() {

@@ -112,7 +112,7 @@ impl UdpPeer {
                     return Err(self.lose(Loss::Misbehaved));
                 };
                 self.outbox.now_ns = now_ns;
-                handler(state, Request { content, outbox: handlers::Outbox::Udp(&mut self.outbox) });
+                handler(state, Request { content, outbox: handlers::Outbox::Other(&mut self.outbox) });
             }
         }
         Ok(1)

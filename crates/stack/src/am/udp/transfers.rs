@@ -1,13 +1,12 @@
 //! The state of this side's own transfers over UDP, and the memory that a connection copies them from and to.
 
-use crate::am::bulk::{Destination, Memories, Note, Shared};
+use crate::am::bulk::{Destination, Memories, Shared};
+use crate::am::call::Call;
+use crate::am::transport::Lent;
 use netdyno_protocol::frame::memory_key::MemoryKey;
 use netdyno_protocol::frame::transfer::Range;
 use netdyno_protocol::reliability;
 use std::collections::VecDeque;
-
-/// The number of one store and its bytes, borrowed while the caller of `store` waits.
-pub(super) type Lent<'a> = Option<(u32, &'a [u8])>;
 
 /// The state of this side's own transfers.
 #[derive(Default)]
@@ -23,7 +22,7 @@ pub(super) struct Transfers {
 pub(super) struct Get {
     pub(super) number: u32,
     /// The destination; `None` if this asks only whether the memory exists.
-    pub(super) to: Option<(Destination, Note)>,
+    pub(super) to: Option<(Destination, Call)>,
 }
 
 /// The memory that a connection copies transfers from and to.
