@@ -5,8 +5,8 @@ use netdyno_stack::am::{PeerStatistics, Strays};
 
 /// Returns the counters of a connection, and of the datagrams that belong to no connection.
 pub(crate) fn counters(peer: PeerStatistics, strays: Strays) -> Transport {
-    let PeerStatistics { counters, memory_bytes } = peer;
-    let Strays { malformed, foreign, refused } = strays;
+    let PeerStatistics { counters, memory_bytes, .. } = peer;
+    let Strays { malformed, foreign, refused, .. } = strays;
     Transport {
         sent: counters.sent,
         retransmitted: counters.retransmitted,

@@ -13,7 +13,7 @@ use netdyno_measure::order::Order;
 use netdyno_stack::am::{Config, Endpoint, Handlers, Memory, PeerId, Port, Wire};
 use netdyno_stack::vi::{Address, Consumer, Operation, Remote, Side, UdpOptions, ViHandle, WireKind, Work};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
@@ -204,7 +204,7 @@ mod am {
         /// Stores a message at this offset in the memory of the key.
         fn store(&mut self, peer: PeerId, key: &[u8], offset: usize, bytes: &[u8]) {
             let remote = self.endpoint.attach(&mut (), peer, key).unwrap();
-            self.endpoint.store(&mut (), remote, offset, bytes, 0, []).unwrap();
+            self.endpoint.store(&mut (), remote.at(offset), bytes, 0, []).unwrap();
         }
     }
 
@@ -310,12 +310,8 @@ mod vi {
     const WAYS: [Layer; 2] = [Layer::ViShm, Layer::ViUdp];
 
     fn wire(layer: Layer) -> WireKind {
-        let bind = Some(([127, 0, 0, 1], 0).into());
-        if layer == Layer::ViShm {
-            WireKind::Shm
-        } else {
-            WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
-        }
+        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        if layer == Layer::ViShm { WireKind::Shm } else { WireKind::Udp(UdpOptions::new().bind(bind)) }
     }
 
     /// A VI that violates the protocol of messages. The support can write into its word, as into any peer's.

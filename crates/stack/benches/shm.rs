@@ -107,7 +107,7 @@ fn process(is_requester: bool) {
     });
     handlers.on_request(COUNT, |tally, _| tally.requests += 1);
     handlers.on_reply(ECHO, |tally, _| tally.replies += 1);
-    let mut endpoint = Endpoint::new(handlers, Config { medium_bytes: 64, ..Config::default() }).unwrap();
+    let mut endpoint = Endpoint::new(handlers, Config::new().medium_bytes(64)).unwrap();
     let port = endpoint.open_port(Wire::Shm).unwrap();
     let lines = Segment::create(4096).unwrap();
     let card = Card {

@@ -26,7 +26,7 @@ fn handlers() -> Handlers<u64> {
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let wire = if words.iter().any(|word| word == "udp") { Wire::Udp } else { Wire::Shm };
-    let mut endpoint = Endpoint::new(handlers(), Config { wait: Wait::Yield, ..Config::default() })?;
+    let mut endpoint = Endpoint::new(handlers(), Config::new().wait(Wait::Yield))?;
     let port = endpoint.open_port(wire)?;
     if words.iter().any(|word| word == "replier") {
         println!("{}", text(&port.address()));

@@ -41,14 +41,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let memory = b.allocate(1 << 20)?;
     let remote = a.attach(&mut of_a, to_b, &memory.key())?;
     let bytes: Vec<u8> = (0..1 << 20).map(|at: u32| at as u8).collect();
-    a.store(&mut of_a, remote, 0, &bytes, STORED, [])?;
+    a.store(&mut of_a, remote.at(0), &bytes, STORED, [])?;
     while of_a.acknowledged == 0 {
         b.poll(&mut of_b)?;
         a.poll(&mut of_a)?;
     }
 
     let local = a.register(vec![0; 16].into())?;
-    a.get(&mut of_a, remote, 1000, 16, &local, 0, FETCHED, [])?;
+    a.get(&mut of_a, remote.at(1000), local.range(0, 16), FETCHED, [])?;
     while of_a.fetched.is_empty() {
         a.poll(&mut of_a)?;
         b.poll(&mut of_b)?;

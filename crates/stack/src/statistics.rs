@@ -4,6 +4,7 @@ use netdyno_protocol::reliability::{Connection, Counters};
 
 /// The traffic between this process and one peer over UDP, and the memory of their connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerStatistics {
     /// Counts of messages and acknowledgements.
     pub counters: Counters,
@@ -19,6 +20,7 @@ impl PeerStatistics {
 
 /// Counts of received datagrams that belong to no peer, and of own datagrams that were never sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Strays {
     /// Received datagrams that carry the number of a connection, but whose format, checksum or content
     /// is wrong.

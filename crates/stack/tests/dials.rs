@@ -54,7 +54,7 @@ fn link(wire: Wire, dials: &str) -> Link {
 
 fn link_between(wire: Wire, dials: [&str; 2]) -> Link {
     let [mut a, mut b] = dials.map(|dials| {
-        let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
+        let config = Config::new().dials(dials.parse().unwrap());
         Endpoint::new(handlers(), config).unwrap()
     });
     let (to_b, _) = connect(wire, &mut a, &mut b);
@@ -88,7 +88,7 @@ fn a_latency_that_varies_is_drawn_once_for_each_message() {
 fn a_latency_that_varies_is_drawn_once_for_each_message_over(wire: Wire) {
     let [mut a, mut b] = [1, 2].map(|seed| {
         let dials = "latency=300us±100us:uniform".parse().unwrap();
-        Endpoint::new(handlers(), Config { dials, seed, ..Config::default() }).unwrap()
+        Endpoint::new(handlers(), Config::new().dials(dials).seed(seed)).unwrap()
     });
     let (to_b, _) = connect(wire, &mut a, &mut b);
     let clock = Clock::calibrate();
@@ -222,7 +222,7 @@ fn a_store_takes_the_time_of_its_bytes_over(wire: Wire) {
     let began = with_polling(b, &mut at_b, || {
         let remote = a.attach(&mut at_a, *to_b, &memory.key()).unwrap();
         let began = ticks::now();
-        a.store(&mut at_a, remote, 0, &[7; 100_001], ASK, []).unwrap();
+        a.store(&mut at_a, remote.at(0), &[7; 100_001], ASK, []).unwrap();
         began
     });
     until(&mut link.b, &mut at_b, 1);
@@ -252,7 +252,7 @@ fn a_silent_peer_is_given_up_while_others_are_sent_to() {
 
 fn a_silent_peer_is_given_up_while_others_are_sent_to_over(wire: Wire) {
     let dials = "latency=1ms".parse().unwrap();
-    let config = Config { dials, peer_timeout: Duration::from_millis(400), ..Config::default() };
+    let config = Config::new().dials(dials).peer_timeout(Duration::from_millis(400));
     let mut ends = [0, 1, 2].map(|_| Endpoint::new(handlers(), config).unwrap());
     let [a, b, c] = &mut ends;
     let (to_b, _) = connect(wire, a, b);
@@ -290,7 +290,7 @@ fn the_end_of_a_peer_is_not_held_back_for_long_over(wire: Wire) {
 
 #[test]
 fn what_cannot_be_dialled_is_refused() {
-    let open = |dials: Dials| Endpoint::new(Handlers::<()>::new(), Config { dials, ..Config::default() });
+    let open = |dials: Dials| Endpoint::new(Handlers::<()>::new(), Config::new().dials(dials));
     let gap = Dials::NONE.with(Dial::SendGap, Setting::Add(1000.0));
     let error = open(gap).err().unwrap().to_string();
     assert_eq!(error, "what send-gap the link has of its own is not known: set it (=)");
@@ -307,7 +307,7 @@ fn a_get_over_udp_takes_the_latency_twice_and_the_time_of_its_bytes() {
         let remote = a.attach(&mut at_a, *to_b, &memory.key()).unwrap();
         let local = a.register(vec![0; 100_001].into()).unwrap();
         let began = ticks::now();
-        a.get(&mut at_a, remote, 0, 100_001, &local, 0, ASK, []).unwrap();
+        a.get(&mut at_a, remote.at(0), local.range(0, 100_001), ASK, []).unwrap();
         until(a, &mut at_a, 1);
         began
     });
@@ -317,7 +317,7 @@ fn a_get_over_udp_takes_the_latency_twice_and_the_time_of_its_bytes() {
 /// No datagram arrives that could wake the sleeper when a held message becomes due.
 #[test]
 fn who_sleeps_is_woken_by_what_is_due() {
-    let config = Config { dials: "latency=20ms".parse().unwrap(), wait: Wait::Block, ..Config::default() };
+    let config = Config::new().dials("latency=20ms".parse().unwrap()).wait(Wait::Block);
     let [mut a, mut b] = [0, 1].map(|_| Endpoint::new(handlers(), config).unwrap());
     let (to_b, _) = connect(Wire::Udp, &mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
@@ -366,7 +366,7 @@ fn a_stamp_takes_its_room() {
 #[test]
 fn a_peer_with_another_clock_is_refused() {
     let open = |dials: &str| {
-        let config = Config { dials: dials.parse().unwrap(), ..Config::default() };
+        let config = Config::new().dials(dials.parse().unwrap());
         Endpoint::new(handlers(), config).unwrap()
     };
     for (dials, is_refused) in [("latency=1us", true), ("", false)] {
@@ -496,7 +496,7 @@ fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
         let [mut a, mut b] = [0, 1].map(|_| {
             let word = SharedWord::map(&page.0, Page::CURRENT).unwrap();
             let faults = "loss=0.02,dup=0.02,reorder=0.02,corrupt=0.01".parse().unwrap();
-            let config = Config { faults, ..Config::default() };
+            let config = Config::new().faults(faults);
             let turning = Turning { turns: turns.to_vec(), current: Some(word), profile: None };
             Endpoint::with_turns(handlers.clone(), config, turning).unwrap()
         });

@@ -19,8 +19,8 @@ const PEER_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
-    let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    WireKind::Udp(UdpOptions { bind, peer_timeout: PEER_TIMEOUT, ..UdpOptions::default() })
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    WireKind::Udp(UdpOptions::new().bind(bind).peer_timeout(PEER_TIMEOUT))
 }
 /// Whether the provider allocates the memory, so that peers can map it (zero-copy).
 const IS_LENT: bool = false;

@@ -38,8 +38,8 @@ fn seeds_that_failed_once() {
 
 /// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
-    let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    WireKind::Udp(UdpOptions { bind, faults: FAULTS, seed: common::seed(), ..UdpOptions::default() })
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    WireKind::Udp(UdpOptions::new().bind(bind).faults(FAULTS).seed(common::seed()))
 }
 
 /// Whether the wire takes a message of any length at once.

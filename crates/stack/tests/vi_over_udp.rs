@@ -28,8 +28,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// Returns the wire that the suite runs over.
 fn wire() -> WireKind {
-    let bind = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    WireKind::Udp(UdpOptions::new().bind(bind))
 }
 
 /// Whether the wire takes a message of any length at once.

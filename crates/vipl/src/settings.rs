@@ -49,7 +49,7 @@ fn wire_of(device: &str, asked: Option<&str>) -> Result<WireKind, String> {
 
 /// Returns the wire over UDP. All programs that open an address share it.
 pub fn udp(bind: Option<SocketAddr>) -> WireKind {
-    WireKind::Udp(UdpOptions { bind, is_shared: true, ..UdpOptions::default() })
+    WireKind::Udp(UdpOptions::new().bind(bind).shared())
 }
 
 /// Returns the name that `VipQueryNic` reports for a NIC on that wire.

@@ -36,7 +36,7 @@ pub(super) fn medium_bytes(size_bytes: usize) -> usize {
 pub(super) fn echo_config(options: &LayerOptions, window: usize) -> Result<Config, LayerError> {
     let window = u32::try_from(window).map_err(LayerError::new)?;
     let medium_bytes = u32::try_from(medium_bytes(options.size_bytes)).map_err(LayerError::new)?;
-    Ok(Config { medium_bytes, ..config(options, window) })
+    Ok(config(options, window).medium_bytes(medium_bytes))
 }
 
 /// A message of one size.

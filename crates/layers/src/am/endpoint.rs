@@ -20,15 +20,13 @@ pub(super) fn window(way: Way) -> u32 {
 
 /// Returns the configuration that the options ask for, with this window to each peer.
 pub(super) fn config(options: &LayerOptions, window: u32) -> Config {
-    Config {
-        peer_timeout: PEER_TIMEOUT,
-        wait: options.wait,
-        window,
-        faults: options.faults,
-        seed: options.seed,
-        bind: options.bind,
-        ..Config::default()
-    }
+    Config::new()
+        .peer_timeout(PEER_TIMEOUT)
+        .wait(options.wait)
+        .window(window)
+        .faults(options.faults)
+        .seed(options.seed)
+        .bind(options.bind)
 }
 
 /// Opens an endpoint with the dial settings of the options.

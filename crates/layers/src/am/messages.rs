@@ -183,8 +183,8 @@ impl AmMessages {
         let remote = end.attached(state)?;
         let (endpoint, message) = (&mut end.endpoint, Shared::first(Arc::clone(&sends[slot]), bytes));
         match offers {
-            None => endpoint.store_shared(state, remote, offset, message, MESSAGE, []),
-            Some(offers) => endpoint.store_shared(state, remote, offset, message, MESSAGE, offers),
+            None => endpoint.store_shared(state, remote.at(offset), message, MESSAGE, []),
+            Some(offers) => endpoint.store_shared(state, remote.at(offset), message, MESSAGE, offers),
         }
         .map_err(LayerError::new)?;
         self.is_begun = true;

@@ -167,7 +167,7 @@ impl Wire for SizedAm {
         }
         let Self { end, state, data, .. } = self;
         let remote = end.attached(state)?;
-        end.endpoint.store(state, remote, 0, &data[..bytes], DATA, []).map_err(LayerError::new)
+        end.endpoint.store(state, remote.at(0), &data[..bytes], DATA, []).map_err(LayerError::new)
     }
 
     #[inline(always)]

@@ -33,10 +33,10 @@ const WINDOW: usize = 64;
 pub(crate) fn at(bind: SocketAddr) -> UdpOptions {
     // The timeout is longer than that of this crate, whose error says more.
     let peer_timeout = 2 * PEER_TIMEOUT;
-    UdpOptions { bind: Some(bind), peer_timeout, ..UdpOptions::default() }
+    UdpOptions::new().bind(bind).peer_timeout(peer_timeout)
 }
 
 /// Returns the wire over UDP that the options ask for.
 pub(crate) fn over_udp(&LayerOptions { bind, faults, seed, .. }: &LayerOptions) -> WireKind {
-    WireKind::Udp(UdpOptions { faults, seed, ..at(bind) })
+    WireKind::Udp(at(bind).faults(faults).seed(seed))
 }

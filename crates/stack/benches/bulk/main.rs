@@ -199,11 +199,13 @@ impl Asker {
                 }
                 Pattern::Store(memory) | Pattern::StoreAlone(memory) => {
                     let Self { endpoint, tally, bytes, .. } = self;
-                    endpoint.store(tally, self.remotes[memory], 0, bytes, STORED, []).unwrap();
+                    endpoint.store(tally, self.remotes[memory].at(0), bytes, STORED, []).unwrap();
                 }
                 Pattern::Get(memory) | Pattern::GetAlone(memory) => {
                     let Self { endpoint, tally, local, .. } = self;
-                    endpoint.get(tally, self.remotes[memory], 0, LEN, local, 0, FETCHED, []).unwrap();
+                    endpoint
+                        .get(tally, self.remotes[memory].at(0), local.range(0, LEN), FETCHED, [])
+                        .unwrap();
                 }
             }
             if let Pattern::StoreAlone(_) | Pattern::GetAlone(_) = pattern {

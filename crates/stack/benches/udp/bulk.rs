@@ -138,7 +138,7 @@ fn endpoint(loss: f64) -> Endpoint<Tally> {
     });
     let faults = Faults { loss, ..Faults::NONE };
     let seed = u64::from(std::process::id());
-    Endpoint::new(handlers, Config { faults, seed, ..Config::default() }).unwrap()
+    Endpoint::new(handlers, Config::new().faults(faults).seed(seed)).unwrap()
 }
 
 fn process(is_requester: bool) {
@@ -206,18 +206,18 @@ impl Line {
             count as f64 * LEN as f64 * 1e3 / ns
         };
         let store = rate(TRANSFERS, &mut |line, tally| {
-            line.endpoint.store(tally, remote, 0, &bytes, STORED, []).unwrap();
+            line.endpoint.store(tally, remote.at(0), &bytes, STORED, []).unwrap();
             line.wait(tally, 1);
         });
         let overlapping_store = rate(TRANSFERS / OVERLAP as usize, &mut |line, tally| {
             for _ in 0..OVERLAP {
-                line.endpoint.store(tally, remote, 0, &bytes, STORED, []).unwrap();
+                line.endpoint.store(tally, remote.at(0), &bytes, STORED, []).unwrap();
             }
             line.wait(tally, OVERLAP);
         }) * f64::from(OVERLAP);
         let get = rate(TRANSFERS, &mut |line, tally| {
             let local = line.local.clone();
-            line.endpoint.get(tally, remote, 0, LEN, &local, 0, FETCHED, []).unwrap();
+            line.endpoint.get(tally, remote.at(0), local.range(0, LEN), FETCHED, []).unwrap();
             line.wait(tally, 1);
         });
         Rates { store, overlapping_store, get }

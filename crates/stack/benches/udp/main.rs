@@ -164,7 +164,7 @@ fn endpoint(loss: f64) -> Endpoint<Tally> {
     handlers.on_reply(ECHO, |tally, _| tally.replies += 1);
     let faults = Faults { loss, ..Faults::NONE };
     let seed = u64::from(std::process::id());
-    Endpoint::new(handlers, Config { faults, seed, ..Config::default() }).unwrap()
+    Endpoint::new(handlers, Config::new().faults(faults).seed(seed)).unwrap()
 }
 
 fn process(is_requester: bool) {

@@ -18,7 +18,7 @@ use netdyno_host::region::Region;
 use netdyno_host::segment::{Segment, open_segment};
 use netdyno_job::member::Control;
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
-use netdyno_stack::vi::{Address, Config, Level, NicAttributes, Provider, UdpOptions, WireKind};
+use netdyno_stack::vi::{Address, Config, Level, Provider, UdpOptions, WireKind};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -73,9 +73,9 @@ fn compare() {
 }
 
 fn provider() -> Provider {
-    let bind = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let wire = WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() });
-    Provider::open(Config { wire, attributes: NicAttributes::default() }).unwrap()
+    let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+    let wire = WireKind::Udp(UdpOptions::new().bind(bind));
+    Provider::open(Config::new(wire)).unwrap()
 }
 
 /// The kind of the current round trip. It is in the replier's memory and not sent over the network,

@@ -2,8 +2,8 @@
 
 use netdyno_protocol::frame::slot::MAX_WORDS;
 
-/// The handler that a message names, and the words for it. It is made where no message over an undialled
-/// link of shared memory passes, because such words stay in registers.
+/// The handler that a message names, and the words for it. A short message over an undialled link of
+/// shared memory is sent without it, because a copy of the words takes as long as the send.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub handler: u8,

@@ -9,7 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// The configuration of an endpoint.
+///
+/// ```
+/// use netdyno_stack::am::{Config, Wait};
+/// let config = Config::new().window(64).medium_bytes(1024).wait(Wait::Yield);
+/// assert_eq!(config.window, 64);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
     /// Maximum number of unanswered requests to one peer: a power of two from 1 to 32768. A connection
     /// uses the smaller window of its two ends, and at most 16384 over UDP.
@@ -38,6 +45,15 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Config {
+    /// Returns the default configuration: a window of 256 requests, medium messages of 4096 bytes, a peer
+    /// timeout of five seconds, [`Wait::Spin`], any port of the loopback interface, no faults and no
+    /// dials.
+    pub const fn new() -> Self {
         Self {
             window: 256,
             medium_bytes: 4096,
@@ -49,9 +65,47 @@ impl Default for Config {
             dials: Dials::NONE,
         }
     }
-}
 
-impl Config {
+    /// Sets [`Config::window`].
+    pub const fn window(self, window: u32) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Sets [`Config::medium_bytes`].
+    pub const fn medium_bytes(self, medium_bytes: u32) -> Self {
+        Self { medium_bytes, ..self }
+    }
+
+    /// Sets [`Config::peer_timeout`].
+    pub const fn peer_timeout(self, peer_timeout: Duration) -> Self {
+        Self { peer_timeout, ..self }
+    }
+
+    /// Sets [`Config::wait`].
+    pub const fn wait(self, wait: Wait) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Sets [`Config::bind`].
+    pub const fn bind(self, bind: SocketAddr) -> Self {
+        Self { bind, ..self }
+    }
+
+    /// Sets [`Config::faults`].
+    pub const fn faults(self, faults: Faults) -> Self {
+        Self { faults, ..self }
+    }
+
+    /// Sets [`Config::seed`].
+    pub const fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Sets [`Config::dials`].
+    pub const fn dials(self, dials: Dials) -> Self {
+        Self { dials, ..self }
+    }
+
     pub(super) fn check(&self) -> Result<(), OpenError> {
         if !port::window_is_valid(self.window) {
             return Err(OpenError::Window(self.window));

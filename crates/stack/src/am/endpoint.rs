@@ -15,6 +15,7 @@ use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::wait::Wait;
 use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl<S> Endpoint<S> {
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
         let interface = Interface::of(turning, config.seed)?;
         let shm = ShmPeers::new(&config, interface.clone());
-        Ok(Self { config, offer, interface, count: 0, shm, others: Others::new() })
+        Ok(Self { config, offer, interface, count: 0, shm, others: Others::new()? })
     }
 
     /// Opens a port for one peer. Pass its address to that peer, and get the peer's address in return.
@@ -285,11 +286,30 @@ impl<S> Endpoint<S> {
         }
     }
 
+    /// Returns the longest time that a program may sleep on the endpoint's descriptor ([`AsFd`]) before it
+    /// polls again: until the next timer is due. Returns zero with a peer over shared memory, because
+    /// shared memory sends no wake-up.
+    pub fn until_due(&mut self) -> Duration {
+        if self.shm.is_empty() { self.others.until_due() } else { Duration::ZERO }
+    }
+
     /// Disconnects a peer: the endpoint receives nothing more from it and sends nothing more to it.
     pub fn disconnect(&mut self, peer: PeerId) {
         match self.shm.find_mut(peer) {
             Some(shm) => shm.disconnect(),
             None => self.others.to_mut(peer).disconnect(peer),
         }
+    }
+}
+
+impl<S> AsFd for Endpoint<S> {
+    /// Returns a descriptor that is readable while a datagram waits for a poll. It knows the sockets of the
+    /// ports that were opened before the call, and is never readable for shared memory. A program sleeps
+    /// on it for [`Endpoint::until_due`] at most, after a poll that handled nothing.
+    ///
+    /// # Panics
+    /// Panics if the system has no memory left to watch a socket.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.others.wakeup()
     }
 }

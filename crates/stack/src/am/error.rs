@@ -4,7 +4,6 @@ use super::peer_id::{PeerId, Wire};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
 use netdyno_protocol::dial::course::CourseError;
-use netdyno_protocol::frame::memory_key;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use thiserror::Error;
 
 /// Reasons why an endpoint or a port could not be opened.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The window is not a power of two from 1 to 32768.
     #[error("a window of {0} cannot be made: use a power of two from 1 to 32768")]
@@ -32,6 +32,7 @@ pub enum OpenError {
 
 /// Reasons why a peer could not be connected.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The bytes are not the address of a port of this transport.
     #[error("that is not the address of a port over {wire} of this version: {reason}")]
@@ -83,6 +84,7 @@ impl ConnectError {
 
 /// Reasons why a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Loss {
     /// The peer's process has ended. Only shared memory detects this; over UDP the peer becomes silent.
     #[error("its process has ended")]
@@ -178,6 +180,7 @@ pub struct NotRegistered(pub u64);
 
 /// Reasons why memory could not be registered or deregistered.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum MemoryError {
     /// The length is more than any memory can have.
     #[error("no memory has {0} bytes")]
@@ -195,10 +198,11 @@ pub enum MemoryError {
 
 /// Reasons why a peer's memory could not be attached.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum AttachError {
-    /// The bytes are not the key of a memory.
-    #[error("that is not the key of a memory of this version: {0:?}")]
-    Key(memory_key::Malformed),
+    /// The bytes are not the key of a memory. The value names the first field that is wrong.
+    #[error("that is not the key of a memory of this version: {0}")]
+    Key(String),
     /// The memory belongs to another process or endpoint than the peer's.
     #[error("that is the key of memory that the peer does not have")]
     Foreign,
@@ -216,6 +220,7 @@ pub enum AttachError {
 /// Reasons why a transfer was not begun, or why the call that waited for it gave up. Nothing was
 /// written, unless a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TransferError {
     /// The range is outside of the peer's memory.
     #[error("at the peer, {0}")]

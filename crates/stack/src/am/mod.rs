@@ -77,13 +77,13 @@
 //! let remote = a.attach(&mut seen_by_a, to_b, &memory.key())?;
 //!
 //! // Copies bytes of a into the memory of b; the store handler then runs at b.
-//! a.store(&mut seen_by_a, remote, 100, b"hello", PLACED, [])?;
+//! a.store(&mut seen_by_a, remote.at(100), b"hello", PLACED, [])?;
 //! b.poll(&mut seen_by_b)?;
 //! assert_eq!(seen_by_b, b"hello");
 //!
 //! // Copies bytes of b into memory of a; the get handler then runs at a.
 //! let local = a.register(vec![0; 16].into())?;
-//! a.get(&mut seen_by_a, remote, 102, 3, &local, 0, FETCHED, [])?;
+//! a.get(&mut seen_by_a, remote.at(102), local.range(0, 3), FETCHED, [])?;
 //! while seen_by_a.is_empty() {
 //!     a.poll(&mut seen_by_a)?;
 //!     b.poll(&mut seen_by_b)?;
@@ -116,7 +116,7 @@ mod transport;
 mod udp;
 
 pub use crate::statistics::{PeerStatistics, Strays};
-pub use bulk::{Fetched, Memory, Placed, Refused, Remote, Shared, Stored, Transfer};
+pub use bulk::{Fetched, Memory, MemoryRange, Placed, Refused, Remote, Shared, Stored, Target, Transfer};
 pub use config::Config;
 pub use dial::Turning;
 pub use endpoint::Endpoint;
@@ -125,6 +125,8 @@ pub use error::{
     RequestError, TooLong, TransferError,
 };
 pub use handlers::{Handlers, Reply, Request};
+pub use netdyno_host::datagram::SocketError;
+pub use netdyno_host::segment::SegmentError;
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;
 pub use netdyno_protocol::dial::course::CourseError;

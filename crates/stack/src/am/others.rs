@@ -6,13 +6,21 @@ use super::peer_id::{PeerId, Places, Wire};
 use super::port::Port;
 use super::transport::Transport;
 use crate::statistics::Strays;
+use netdyno_host::datagram::SocketError;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The transports that are open. Its calls are cold, so that they do not slow down shared memory, where a
-/// request takes nanoseconds.
-pub(super) struct Others<S>(Vec<Other<S>>);
+/// The transports that are open. The look-ups are cold, so that they do not slow down shared memory, where
+/// a request takes nanoseconds.
+pub(super) struct Others<S> {
+    list: Vec<Other<S>>,
+    /// An epoll instance with the descriptors of the transports. It is filled when the program asks for
+    /// it, because the kernel then does more for each datagram.
+    wakeup: OwnedFd,
+}
 
 struct Other<S> {
     wire: Wire,
@@ -23,13 +31,15 @@ struct Other<S> {
 }
 
 impl<S> Others<S> {
-    pub(super) const fn new() -> Self {
-        Self(Vec::new())
+    pub(super) fn new() -> Result<Self, OpenError> {
+        let wakeup = epoll::create(CreateFlags::CLOEXEC)
+            .map_err(|error| SocketError::System { what: "make an epoll instance", error: error.into() })?;
+        Ok(Self { list: Vec::new(), wakeup })
     }
 
     #[inline(always)]
     pub(super) fn are_none(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// Opens a port of a transport, which `open` opens with its first port.
@@ -38,15 +48,15 @@ impl<S> Others<S> {
         wire: Wire,
         open: impl FnOnce() -> Result<T, OpenError>,
     ) -> Result<Port, OpenError> {
-        let at = match self.0.iter().position(|other| other.wire == wire) {
+        let at = match self.list.iter().position(|other| other.wire == wire) {
             Some(at) => at,
             None => {
                 let transport = Box::new(open()?);
-                self.0.push(Other { wire, places: Places::new(), count: 0, transport });
-                self.0.len() - 1
+                self.list.push(Other { wire, places: Places::new(), count: 0, transport });
+                self.list.len() - 1
             }
         };
-        Ok(Port { wire, address: self.0[at].transport.open_port()?, memory: None })
+        Ok(Port { wire, address: self.list[at].transport.open_port()?, memory: None })
     }
 
     pub(super) fn connect(
@@ -55,7 +65,7 @@ impl<S> Others<S> {
         port: &Port,
         address: &[u8],
     ) -> Result<PeerId, ConnectError> {
-        let other = self.0.iter_mut().find(|other| other.wire == port.wire);
+        let other = self.list.iter_mut().find(|other| other.wire == port.wire);
         let Other { places, count, transport, .. } = other.ok_or(ConnectError::ForeignPort)?;
         let peer = places.id(index, *count).ok_or(ConnectError::TooManyPeers)?;
         transport.connect(peer, &port.address, address)?;
@@ -69,7 +79,7 @@ impl<S> Others<S> {
     /// Panics if the peer is of another endpoint.
     #[cold]
     pub(super) fn to(&self, peer: PeerId) -> &dyn Transport<S> {
-        let other = self.0.iter().find(|other| other.places.include(peer));
+        let other = self.list.iter().find(|other| other.places.include(peer));
         other.unwrap_or_else(|| is_foreign(peer)).transport.as_ref()
     }
 
@@ -79,27 +89,48 @@ impl<S> Others<S> {
     /// As [`Others::to`].
     #[cold]
     pub(super) fn to_mut(&mut self, peer: PeerId) -> &mut dyn Transport<S> {
-        let other = self.0.iter_mut().find(|other| other.places.include(peer));
+        let other = self.list.iter_mut().find(|other| other.places.include(peer));
         other.unwrap_or_else(|| is_foreign(peer)).transport.as_mut()
     }
 
     #[inline(never)]
     pub(super) fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
-        self.0.iter_mut().try_fold(0, |handled, other| Ok(handled + other.transport.poll(offer, state)?))
+        self.list.iter_mut().try_fold(0, |handled, other| Ok(handled + other.transport.poll(offer, state)?))
     }
 
     pub(super) fn strays(&self) -> Strays {
-        self.0.iter().fold(Strays::default(), |sum, other| sum.plus(other.transport.strays()))
+        self.list.iter().fold(Strays::default(), |sum, other| sum.plus(other.transport.strays()))
+    }
+
+    /// Returns the time until the next timer is due.
+    pub(super) fn until_due(&mut self) -> Duration {
+        let due = self.list.iter_mut().map(|other| other.transport.until_due());
+        due.min().unwrap_or(Duration::MAX)
+    }
+
+    /// Returns a descriptor that is readable while the descriptor of a transport is.
+    ///
+    /// # Panics
+    /// Panics if the system has no memory left to watch a descriptor.
+    pub(super) fn wakeup(&self) -> BorrowedFd<'_> {
+        for Other { transport, .. } in &self.list {
+            let data = EventData::new_u64(0);
+            match epoll::add(&self.wakeup, transport.descriptor(), data, EventFlags::IN) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => panic!("the system does not watch a socket: {error}"),
+            }
+        }
+        self.wakeup.as_fd()
     }
 
     /// Sleeps until a message arrives or a timer is due, at most for `timeout`.
     #[cold]
     pub(super) fn sleep(&mut self, timeout: Duration) {
-        let timeout = self.0.iter_mut().map(|other| other.transport.until_due()).fold(timeout, Duration::min);
-        let descriptors = self.0.iter().map(|other| other.transport.descriptor());
+        let timeout = Timespec::try_from(self.until_due().min(timeout)).ok();
+        let descriptors = self.list.iter().map(|other| other.transport.descriptor());
         let mut awaited: Vec<_> =
             descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
-        match poll(&mut awaited, Timespec::try_from(timeout).ok().as_ref()) {
+        match poll(&mut awaited, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             // Returning early costs time and is still correct.
             Err(_) => rustix::thread::sched_yield(),

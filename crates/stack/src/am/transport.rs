@@ -1,6 +1,6 @@
 //! The interface between an endpoint and its transports other than shared memory.
 
-use super::bulk::{Destination, Memories, Remote, Shared};
+use super::bulk::{Destination, Memories, Shared, Target};
 use super::call::Call;
 use super::error::{ConnectError, OpenError, PeerLost, RequestError};
 use super::handlers::Offer;
@@ -67,13 +67,7 @@ pub(super) trait Transport<S>: Send + Sync {
     fn attached(&self, peer: PeerId) -> Option<(u32, bool)>;
 
     /// Begins a store of `len` bytes, if there is room in the window. Returns its number.
-    fn try_store(
-        &mut self,
-        remote: Remote,
-        offset: usize,
-        len: usize,
-        call: &Call,
-    ) -> Result<u32, RequestError>;
+    fn try_store(&mut self, target: Target, len: usize, call: &Call) -> Result<u32, RequestError>;
 
     /// Returns whether bytes of that store have not been copied yet.
     fn needs_source(&self, peer: PeerId, number: u32) -> bool;
@@ -82,13 +76,7 @@ pub(super) trait Transport<S>: Send + Sync {
     fn keep(&mut self, peer: PeerId, number: u32, bytes: Shared);
 
     /// Begins a get, if there is room in the window.
-    fn try_get(
-        &mut self,
-        remote: Remote,
-        offset: usize,
-        to: &Destination,
-        call: &Call,
-    ) -> Result<(), RequestError>;
+    fn try_get(&mut self, target: Target, to: &Destination, call: &Call) -> Result<(), RequestError>;
 
     /// Sends what can be sent now of the transfers with a peer.
     fn push(&mut self, peer: PeerId, memories: &Memories, lent: Lent<'_>);

@@ -5,8 +5,9 @@
 //! by piece and offset, so every call is safe. All VIs of a consumer have the same attributes: reliable
 //! delivery, and RDMA writes by the peer to pieces that are registered for them.
 
+use super::config::{Config, WireKind};
 use super::error::OpenError;
-use super::provider::{Config, News, Provider, WireKind};
+use super::provider::{News, Provider};
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::bytes::Stretch;
 use netdyno_host::pages::Pages;
@@ -26,6 +27,7 @@ const DESCRIPTORS: PieceId = PieceId(0);
 
 /// Reasons why a consumer cannot go on. Each message is one line.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ConsumerError {
     /// The provider could not be opened.
     #[error(transparent)]
@@ -120,7 +122,7 @@ impl Consumer {
     /// Returns an error if the system refuses memory or another resource.
     pub fn open(wire: WireKind, descriptors: usize) -> Result<Self, ConsumerError> {
         let attributes = NicAttributes { transfer_bytes: LONGEST_BYTES, ..NicAttributes::default() };
-        let mut provider = Provider::open(Config { wire, attributes })?;
+        let mut provider = Provider::open(Config::new(wire).attributes(attributes))?;
         let tag = provider.create_tag().map_err(refused("make a protection tag"))?;
         let mut consumer = Self { provider, pieces: Vec::new(), tag };
         let piece = consumer.allocate(descriptors * DESCRIPTOR_LEN)?;
@@ -408,8 +410,9 @@ fn untouched(bytes: usize) -> Result<Pages, ConsumerError> {
 #[cfg(test)]
 #[cfg(not(miri))]
 mod tests {
-    use super::super::udp::UdpOptions;
+    use super::super::config::UdpOptions;
     use super::*;
+    use std::net::SocketAddr;
 
     /// Returns two consumers with one connected VI each.
     fn pair(wire: WireKind, name: &[u8]) -> [(Consumer, ViHandle); 2] {
@@ -429,8 +432,8 @@ mod tests {
     }
 
     fn wires() -> [WireKind; 2] {
-        let bind = Some(([127, 0, 0, 1], 0).into());
-        [WireKind::Shm, WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })]
+        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
+        [WireKind::Shm, WireKind::Udp(UdpOptions::new().bind(bind))]
     }
 
     fn work(operation: Operation, segment: Segment) -> Work {

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Reasons why a provider could not be opened.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The system refused a request.
     #[error("the system refused to {what}: {error}")]

@@ -16,6 +16,7 @@
 //! program that uses a [`Consumer`] need not, because the consumer owns the memory.
 
 mod agent;
+mod config;
 mod consumer;
 mod error;
 mod local;
@@ -25,9 +26,12 @@ mod udp;
 mod wire;
 
 pub use crate::statistics::{PeerStatistics, Strays};
+pub use config::{Config, UDP_PORT, UdpOptions, WireKind};
 pub use consumer::{Consumer, ConsumerError, Finished, PieceId};
 pub use error::OpenError;
+pub use netdyno_host::datagram::SocketError;
 pub use netdyno_host::loan::Loan;
+pub use netdyno_host::segment::SegmentError;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
 pub use netdyno_protocol::reliability::Counters;
@@ -37,5 +41,4 @@ pub use netdyno_protocol::vi::{
     PostError, Ptag, Region, Remote, Resource, ResourceError, ReturnCode, Segment, Side, State, Status,
     ViAttributes, ViHandle, ViQuery, View, WaitHandle, Work, descriptor,
 };
-pub use provider::{Config, News, Provider, WireKind};
-pub use udp::{UDP_PORT, UdpOptions};
+pub use provider::{News, Provider};

@@ -1,9 +1,10 @@
 //! A provider: the rules of VIA, and a transport under them.
 
+use super::config::{Config, WireKind};
 use super::error::OpenError;
 use super::local;
 use super::shm;
-use super::udp::{UdpOptions, UdpWire};
+use super::udp::UdpWire;
 use super::wire::{Look, Wire};
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_host::loan::Loan;
@@ -19,25 +20,6 @@ use std::time::Duration;
 /// Calls that look for completions between two checks for signals. A check needs a system call, which
 /// messages must not wait for.
 const LOOKS_BETWEEN_SIGNALS: u32 = 4096;
-
-/// The transport of a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum WireKind {
-    /// Shared memory, to processes of the same user on this host.
-    #[default]
-    Shm,
-    /// UDP, to any host.
-    Udp(UdpOptions),
-}
-
-/// The configuration of a provider.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Config {
-    /// The transport.
-    pub wire: WireKind,
-    /// The limits that the provider shall have.
-    pub attributes: NicAttributes,
-}
 
 /// An event that no call of the program reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +95,7 @@ impl Provider {
     }
 
     /// Returns the address that this provider shares with others of this host, if it does
-    /// ([`UdpOptions::is_shared`]).
+    /// ([`is_shared`](super::UdpOptions::is_shared)).
     pub fn shared_address(&self) -> Option<SocketAddr> {
         self.wire.shared_address()
     }

@@ -73,7 +73,7 @@ pub fn handlers() -> Handlers<Seen> {
 }
 
 pub fn config() -> Config {
-    Config { window: 16, medium_bytes: 256, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() }
+    base().window(16).medium_bytes(256).peer_timeout(TIMEOUT).wait(Wait::Yield)
 }
 
 /// One end of a connection.

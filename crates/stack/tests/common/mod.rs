@@ -18,7 +18,7 @@ pub use timeout::{Deadline, Idler, TIMEOUT, seed, until};
 pub fn base() -> Config {
     // The seed only affects faults.
     let seed = if FAULTS == Faults::NONE { 0 } else { seed() };
-    Config { faults: FAULTS, seed, dials: DIALS, ..Config::default() }
+    Config::new().faults(FAULTS).seed(seed).dials(DIALS)
 }
 
 /// Connects two endpoints of this process.

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::mpsc::channel;
 
 fn endpoint() -> Endpoint<()> {
-    Endpoint::new(Handlers::new(), Config { window: 8, medium_bytes: 64, ..Config::default() }).unwrap()
+    Endpoint::new(Handlers::new(), Config::new().window(8).medium_bytes(64)).unwrap()
 }
 
 /// Connects a new endpoint to `address`. Fails the test if that hangs.

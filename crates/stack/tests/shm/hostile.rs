@@ -72,13 +72,7 @@ fn handlers_everywhere() -> Handlers<Seen> {
 }
 
 fn config(window: u32) -> Config {
-    Config {
-        window,
-        medium_bytes: MEDIUM as u32,
-        peer_timeout: TIMEOUT,
-        wait: Wait::Yield,
-        ..Config::default()
-    }
+    Config::new().window(window).medium_bytes(MEDIUM as u32).peer_timeout(TIMEOUT).wait(Wait::Yield)
 }
 
 /// Maps the memory that the peer of `port` writes to.

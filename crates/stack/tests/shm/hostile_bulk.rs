@@ -13,7 +13,7 @@ use netdyno_protocol::am::{Credit, Credits};
 use netdyno_protocol::frame::memory_key::{self, MemoryKey};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::{Header, Kind};
-use netdyno_stack::am::{AttachError, Config, Endpoint, Loss, Memory, PeerLost, Wire};
+use netdyno_stack::am::{AttachError, Endpoint, Loss, Memory, PeerLost, Wire};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -32,7 +32,7 @@ struct Scene {
 }
 
 fn scene() -> Scene {
-    let config = Config { window: WINDOW, medium_bytes: 64, ..config() };
+    let config = config().window(WINDOW).medium_bytes(64);
     let [mut victim, mut peer] = [(); 2].map(|()| Endpoint::new(handlers(), config).unwrap());
     let (port, peers_port) = (victim.open_port(Wire::Shm).unwrap(), peer.open_port(Wire::Shm).unwrap());
     let PortAddress { pid, fd, nonce, .. } = PortAddress::parse(&port.address()).unwrap();
@@ -159,7 +159,7 @@ fn a_get_that_is_answered_by_something_else() {
         let granted = Extent { memory: 0, offset: 0, len: 0 };
         scene.replies.write_with_extent(credit(), header(Kind::Granted, 0, 1), &[], granted);
         let remote = endpoint.attach(seen, *peer, &key).unwrap();
-        endpoint.get(seen, remote, 0, 100, &local, 0, FETCHED, []).unwrap();
+        endpoint.get(seen, remote.at(0), local.range(0, 100), FETCHED, []).unwrap();
         scene.replies.write(credit(), header(kind, crate::common::bulk::DONE, 2), &[]);
         let mut lost = None;
         until("the peer is found out", || {

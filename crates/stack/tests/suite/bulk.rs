@@ -55,13 +55,15 @@ fn of_every_length_at_every_offset() {
                     let remote = a.attach(&memory);
                     assert_eq!((remote.len(), remote.memory(), remote.peer()), (room, memory.id(), a.peer));
                     let words = [n, 1, 2, 3];
-                    a.endpoint.store(&mut a.seen, remote, offset, &sent, ANSWERED, words).unwrap();
+                    a.endpoint.store(&mut a.seen, remote.at(offset), &sent, ANSWERED, words).unwrap();
                     a.settle("a store is answered");
                     assert_eq!(a.seen.replies.pop(), Some(n));
                     assert_holds(&memory, offset, &sent);
 
                     let at = 3 - offset % 3;
-                    a.endpoint.get(&mut a.seen, remote, offset, len, &local, at, FETCHED, [n]).unwrap();
+                    a.endpoint
+                        .get(&mut a.seen, remote.at(offset), local.range(at, len), FETCHED, [n])
+                        .unwrap();
                     assert_eq!(a.seen.fetched, [], "a handler does not run in the call");
                     a.settle("a get is answered");
                     let told =
@@ -123,14 +125,14 @@ fn transfer_all(side: &mut Side, theirs: &Memories, seed: u64, done: &AtomicUsiz
         let handler = if rng.bool() { ANSWERED } else { QUIET };
         let mut sent = bytes(n, len);
         if rng.bool() {
-            endpoint.store(seen, taken, offset, &sent, handler, [n, 7]).unwrap();
+            endpoint.store(seen, taken.at(offset), &sent, handler, [n, 7]).unwrap();
         } else {
             // The buffer may be longer than the part that is sent.
             sent.extend(vec![0; rng.usize(..100)]);
             let sent = Shared::first(sent.into(), len);
-            endpoint.store_shared(seen, taken, offset, sent, handler, [n, 7]).unwrap();
+            endpoint.store_shared(seen, taken.at(offset), sent, handler, [n, 7]).unwrap();
         }
-        endpoint.get(seen, given, offset, len, &local, offset, FETCHED, [n]).unwrap();
+        endpoint.get(seen, given.at(offset), local.range(offset, len), FETCHED, [n]).unwrap();
         if rng.u32(..4) == 0 {
             endpoint.poll(seen).unwrap();
         }
@@ -186,7 +188,7 @@ fn in_both_directions(origin: Origin, config: Config) {
 fn many_in_flight_in_both_directions() {
     for origin in ORIGINS {
         for window in [1, 4, 256] {
-            in_both_directions(origin, Config { window, ..config() });
+            in_both_directions(origin, config().window(window));
         }
     }
 }
@@ -195,7 +197,7 @@ fn many_in_flight_in_both_directions() {
 #[test]
 fn where_no_message_has_a_payload() {
     for origin in ORIGINS {
-        in_both_directions(origin, Config { medium_bytes: 0, ..config() });
+        in_both_directions(origin, config().medium_bytes(0));
     }
 }
 
@@ -210,7 +212,7 @@ fn between_short_requests() {
             let remote = a.attach(&memory);
             for n in 0..40 {
                 let Side { endpoint, peer, seen } = &mut a;
-                endpoint.store(seen, remote, n as usize * LEN, &bytes(n, LEN), QUIET, [n]).unwrap();
+                endpoint.store(seen, remote.at(n as usize * LEN), &bytes(n, LEN), QUIET, [n]).unwrap();
                 endpoint.request(seen, *peer, ECHO, [n]).unwrap();
             }
             a.settle("requests between stores are answered");
@@ -225,13 +227,13 @@ fn between_short_requests() {
 #[test]
 fn both_sides_may_wait_in_a_transfer() {
     for origin in ORIGINS {
-        let [mut a, mut b] = pair(Config { window: 2, ..config() });
+        let [mut a, mut b] = pair(config().window(2));
         let len = 6 << 20;
         let [of_a, of_b] = [&mut a, &mut b].map(|side| side.memory(origin, len));
         let done = AtomicUsize::new(0);
         let store = |side: &mut Side, memory: &Memory, n: u64| {
             let remote = side.attach(memory);
-            side.endpoint.store(&mut side.seen, remote, 0, &bytes(n, len), ANSWERED, [n]).unwrap();
+            side.endpoint.store(&mut side.seen, remote.at(0), &bytes(n, len), ANSWERED, [n]).unwrap();
             until("both have stored", || {
                 side.poll();
                 side.seen.stored.len() == 1 && side.seen.replies == [n]
@@ -259,7 +261,7 @@ fn the_memory_of_a_get_is_kept_until_it_has_come() {
         memory.write(0, &bytes(1, 300_000)).unwrap();
         let remote = while_polled(&mut b, || a.attach(&memory));
         let local = a.memory(Origin::Registered, 300_000);
-        a.endpoint.get(&mut a.seen, remote, 0, 300_000, &local, 0, FETCHED, []).unwrap();
+        a.endpoint.get(&mut a.seen, remote.at(0), local.range(0, 300_000), FETCHED, []).unwrap();
         a.endpoint.deregister(local.id()).unwrap();
         drop(local);
         while_polled(&mut b, || a.settle("a get is answered"));

@@ -7,7 +7,7 @@ use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, from_hex, role, to_hex};
 use crate::common::{Deadline, TIMEOUT, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{AttachError, Config, Endpoint, TransferError, Wire};
+use netdyno_stack::am::{AttachError, Endpoint, TransferError, Wire};
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const LEN: usize = 1_000_000;
 
 fn endpoint() -> Endpoint<Seen> {
-    Endpoint::new(handlers(), Config { peer_timeout: PEER_TIMEOUT, ..config() }).unwrap()
+    Endpoint::new(handlers(), config().peer_timeout(PEER_TIMEOUT)).unwrap()
 }
 
 /// The work of the survivor when its peer is killed.
@@ -56,9 +56,9 @@ fn transfer(side: &mut Side, survivor: Survivor, key: &[u8]) -> TransferError {
     loop {
         deadline.check("the end of a killed peer");
         let result = match survivor {
-            Survivor::Stores => endpoint.store(seen, remote, 0, &bytes, ANSWERED, []),
-            Survivor::StoresShared => endpoint.store_shared(seen, remote, 0, bytes.clone(), QUIET, []),
-            Survivor::Gets => endpoint.get(seen, remote, 0, LEN, &local, 0, FETCHED, []),
+            Survivor::Stores => endpoint.store(seen, remote.at(0), &bytes, ANSWERED, []),
+            Survivor::StoresShared => endpoint.store_shared(seen, remote.at(0), bytes.clone(), QUIET, []),
+            Survivor::Gets => endpoint.get(seen, remote.at(0), local.range(0, LEN), FETCHED, []),
             Survivor::Serves => Ok(()),
         };
         if let Err(error) = result {

@@ -9,8 +9,8 @@ use crate::{DIALS, WIRE};
 use fastrand::Rng;
 use netdyno_protocol::frame::memory_key::{LEN, MemoryKey, Place};
 use netdyno_stack::am::{
-    AttachError, Config, Dial, Dials, Endpoint, Handlers, Memory, MemoryError, OutOfBounds, Setting,
-    Transfer, TransferError, Wire,
+    AttachError, Dial, Dials, Endpoint, Handlers, Memory, MemoryError, OutOfBounds, Setting, Transfer,
+    TransferError, Wire,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -32,11 +32,12 @@ fn ranges_that_are_not_all_inside() {
         for (offset, len) in ranges {
             let out = OutOfBounds { offset, len, memory_len: 1000 };
             let Side { endpoint, seen, .. } = &mut a;
-            let error = endpoint.store(seen, remote, offset, &vec![1; len], QUIET, []).unwrap_err();
+            let error = endpoint.store(seen, remote.at(offset), &vec![1; len], QUIET, []).unwrap_err();
             assert_eq!(error, TransferError::Remote(out));
-            let error = endpoint.get(seen, remote, offset, len, &local, 0, FETCHED, []).unwrap_err();
+            let error = endpoint.get(seen, remote.at(offset), local.range(0, len), FETCHED, []).unwrap_err();
             assert_eq!(error, TransferError::Remote(out));
-            let error = endpoint.get(seen, remote, 0, len.min(1000), &local, offset.max(1), FETCHED, []);
+            let error =
+                endpoint.get(seen, remote.at(0), local.range(offset.max(1), len.min(1000)), FETCHED, []);
             assert!(matches!(error.unwrap_err(), TransferError::Local(_)) || len == 1 && offset == 1000);
             assert_eq!(memory.write(offset, &vec![1; len]), Err(out));
             assert_eq!(memory.read(offset, &mut vec![1; len]), Err(out));
@@ -44,7 +45,7 @@ fn ranges_that_are_not_all_inside() {
         // A length beyond any memory.
         let Side { endpoint, seen, .. } = &mut a;
         for len in [1001, most] {
-            let error = endpoint.get(seen, remote, 1, len, &local, 0, FETCHED, []).unwrap_err();
+            let error = endpoint.get(seen, remote.at(1), local.range(0, len), FETCHED, []).unwrap_err();
             assert!(matches!(error, TransferError::Remote(_)));
         }
         assert_eq!(a.endpoint.in_flight(a.peer), 0);
@@ -151,14 +152,14 @@ fn without_handlers_nothing_is_begun() {
     let local = a.allocate(100).unwrap();
     let mut seen = Seen::default();
     let remote = while_polled(&mut b, || a.attach(&mut seen, peer, &memory.key()).unwrap());
-    let error = a.store(&mut seen, remote, 0, &[1], QUIET, []).unwrap_err();
+    let error = a.store(&mut seen, remote.at(0), &[1], QUIET, []).unwrap_err();
     assert_eq!(error, TransferError::NoHandlerOfRefusals);
-    let error = a.get(&mut seen, remote, 0, 1, &local, 0, FETCHED, []).unwrap_err();
+    let error = a.get(&mut seen, remote.at(0), local.range(0, 1), FETCHED, []).unwrap_err();
     assert_eq!(error, TransferError::NoHandlerOfRefusals);
     let [mut a, mut b] = pair(config());
     let memory = b.memory(Origin::Allocated, 100);
     let remote = while_polled(&mut b, || a.attach(&memory));
-    let error = a.endpoint.get(&mut a.seen, remote, 0, 1, &memory, 0, 99, []).unwrap_err();
+    let error = a.endpoint.get(&mut a.seen, remote.at(0), memory.range(0, 1), 99, []).unwrap_err();
     assert_eq!(error, TransferError::NoHandler(99));
 }
 
@@ -174,8 +175,8 @@ fn memory_that_was_deregistered_since() {
         b.endpoint.deregister(memory.id()).unwrap();
         let (stored, got) = while_polled(&mut b, || {
             let Side { endpoint, seen, .. } = &mut a;
-            let stored = endpoint.store(seen, remote, 10, &bytes(1, 70_000), ANSWERED, [1, 2, 3]);
-            let got = endpoint.get(seen, remote, 20, 70_001, &local, 5, FETCHED, [4]);
+            let stored = endpoint.store(seen, remote.at(10), &bytes(1, 70_000), ANSWERED, [1, 2, 3]);
+            let got = endpoint.get(seen, remote.at(20), local.range(5, 70_001), FETCHED, [4]);
             a.settle("transfers are refused");
             (stored, got)
         });
@@ -211,7 +212,7 @@ fn memory_that_is_deregistered_while_in_use() {
         let origin = ORIGINS[round % ORIGINS.len()];
         let stores_before = rng.usize(..40);
         println!("{origin:?}, after {stores_before} stores");
-        let [mut a, mut b] = pair(Config { window: 8, ..config() });
+        let [mut a, mut b] = pair(config().window(8));
         let memory = b.memory(origin, 200_000);
         let local = a.memory(Origin::Registered, 200_000);
         let remote = while_polled(&mut b, || a.attach(&memory));
@@ -222,8 +223,8 @@ fn memory_that_is_deregistered_while_in_use() {
                 let Side { endpoint, seen, .. } = &mut a;
                 for n in 0..200u64 {
                     let (offset, len) = (n as usize % 100, 100_000);
-                    let stored = endpoint.store(seen, remote, offset, &vec![n as u8; len], QUIET, [n]);
-                    let got = endpoint.get(seen, remote, offset, len, &local, 0, FETCHED, [n]);
+                    let stored = endpoint.store(seen, remote.at(offset), &vec![n as u8; len], QUIET, [n]);
+                    let got = endpoint.get(seen, remote.at(offset), local.range(0, len), FETCHED, [n]);
                     for (result, count) in [(stored, &mut stores), (got, &mut gets)] {
                         match result {
                             Ok(()) => *count += 1,
@@ -266,11 +267,11 @@ fn memory_that_is_deregistered_before_a_store_is_due() {
         dials => dials.with(Dial::Latency, Setting::Add(20_000_000.0)),
     };
     for origin in ORIGINS {
-        let [mut a, mut b] = pair(Config { dials, ..config() });
+        let [mut a, mut b] = pair(config().dials(dials));
         let memory = b.memory(origin, 100);
         let remote = while_polled(&mut b, || a.attach(&memory));
         let Side { endpoint, seen, .. } = &mut a;
-        endpoint.store(seen, remote, 10, &[1; 50], ANSWERED, [1, 2, 3]).unwrap();
+        endpoint.store(seen, remote.at(10), &[1; 50], ANSWERED, [1, 2, 3]).unwrap();
         until("the bytes are in place", || {
             a.poll();
             b.poll();
@@ -295,7 +296,7 @@ fn memory_outlives_its_endpoint() {
         drop(b);
         let Side { endpoint, seen, .. } = &mut a;
         // Either the memory or the endpoint is found closed first.
-        until("the end is noticed", || endpoint.store(seen, remote, 0, &[1], QUIET, []).is_err());
+        until("the end is noticed", || endpoint.store(seen, remote.at(0), &[1], QUIET, []).is_err());
         assert!(contents(&memory).iter().all(|&byte| byte == BLANK));
         memory.write(1, &[1, 2]).unwrap();
         assert_eq!(contents(&memory)[..4], [BLANK, 1, 2, BLANK]);
@@ -306,7 +307,7 @@ fn memory_outlives_its_endpoint() {
 #[test]
 fn a_question_that_nobody_answers() {
     let timeout = std::time::Duration::from_millis(300);
-    let [mut a, mut b] = pair(Config { peer_timeout: timeout, ..config() });
+    let [mut a, mut b] = pair(config().peer_timeout(timeout));
     let memory = b.memory(Origin::Registered, 10);
     let (tell, told) = channel();
     let key = memory.key();

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config(window: u32, medium_bytes: u32, wait: Wait) -> Config {
-    Config { window, medium_bytes, wait, peer_timeout: TIMEOUT, ..base() }
+    base().window(window).medium_bytes(medium_bytes).wait(wait).peer_timeout(TIMEOUT)
 }
 
 struct Side {

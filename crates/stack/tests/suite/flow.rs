@@ -14,13 +14,7 @@ fn endpoint(config: Config) -> Endpoint<Seen> {
 }
 
 fn windows(a: u32, b: u32) -> [Config; 2] {
-    [a, b].map(|window| Config {
-        window,
-        medium_bytes: 64,
-        peer_timeout: TIMEOUT,
-        wait: Wait::Yield,
-        ..base()
-    })
+    [a, b].map(|window| base().window(window).medium_bytes(64).peer_timeout(TIMEOUT).wait(Wait::Yield))
 }
 
 struct Pair {
@@ -164,7 +158,7 @@ fn unanswered_requests_give_their_credit_back() {
     for wait in [Wait::Spin, Wait::Yield] {
         for window in [1, 2, 8, 256] {
             for requests in [1, window / 2, window / 2 + 1, window - 1, window] {
-                let configs = windows(window, window).map(|config| Config { wait, ..config });
+                let configs = windows(window, window).map(|config| config.wait(wait));
                 let Pair { mut a, mut b, to_b, mut at_a, mut at_b, .. } = pair(configs);
                 for n in 0..requests {
                     a.try_request(to_b, TELL, [u64::from(n)]).unwrap();
@@ -270,7 +264,7 @@ fn a_waiting_request_answers_its_peer() {
 #[test]
 fn what_cannot_be_made_is_refused() {
     let open = |window, medium_bytes| {
-        let config = Config { window, medium_bytes, ..Config::default() };
+        let config = Config::new().window(window).medium_bytes(medium_bytes);
         Endpoint::<()>::new(Handlers::new(), config).err()
     };
     for window in [0, 3, 257, 1 << 16, u32::MAX] {
@@ -289,7 +283,7 @@ fn a_peer_that_was_given_up_keeps_nobody_awake() {
     if WIRE == Wire::Shm {
         return;
     }
-    let [config, _] = windows(8, 8).map(|config| Config { wait: Wait::Block, ..config });
+    let [config, _] = windows(8, 8).map(|config| config.wait(Wait::Block));
     let Pair { mut a, to_b, mut at_a, .. } = pair([config, config]);
     fill(&mut a, to_b, ASK);
     a.disconnect(to_b);

@@ -6,7 +6,7 @@ use crate::common::killing::{BOUND, LOSS, PEER_TIMEOUT};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, PeerLost, RequestError, Wait, Wire};
+use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, RequestError, Wait, Wire};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,8 +40,7 @@ fn endpoint() -> Endpoint<Seen> {
         assert_eq!(reply.words()[0], answered(seen.replies));
         seen.replies += 1;
     });
-    let config =
-        Config { window: WINDOW, medium_bytes: 64, peer_timeout: PEER_TIMEOUT, wait: Wait::Yield, ..base() };
+    let config = base().window(WINDOW).medium_bytes(64).peer_timeout(PEER_TIMEOUT).wait(Wait::Yield);
     Endpoint::new(handlers, config).unwrap()
 }
 

@@ -4,15 +4,16 @@ use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, Idler, TIMEOUT, base, connect, connect_all, until};
 use crate::{FAULTS, WIRE};
-use netdyno_stack::am::{
-    Config, Endpoint, Faults, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire,
-};
+use netdyno_stack::am::{Endpoint, Faults, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 fn endpoint(window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
-    Endpoint::new(keeping(), Config { window, medium_bytes: 64, peer_timeout, wait: Wait::Yield, ..base() })
-        .unwrap()
+    Endpoint::new(
+        keeping(),
+        base().window(window).medium_bytes(64).peer_timeout(peer_timeout).wait(Wait::Yield),
+    )
+    .unwrap()
 }
 
 /// Polls until a loss is reported.
@@ -285,7 +286,7 @@ fn many_losses_are_reported_within_the_bound_for_one() {
         return;
     }
     const PEERS: usize = 100;
-    let config = Config { window: 2, medium_bytes: 0, ..base() };
+    let config = base().window(2).medium_bytes(0);
     let mut hub = Endpoint::<Seen>::new(Handlers::new(), config).unwrap();
     let mut others: Vec<_> =
         (0..PEERS).map(|_| Endpoint::<Seen>::new(Handlers::new(), config).unwrap()).collect();

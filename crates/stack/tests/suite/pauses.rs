@@ -5,12 +5,12 @@ use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Loss, PeerId, Wait};
+use netdyno_stack::am::{Endpoint, Loss, PeerId, Wait};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 fn endpoint() -> Endpoint<Seen> {
-    let config = Config { window: 16, medium_bytes: 64, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() };
+    let config = base().window(16).medium_bytes(64).peer_timeout(TIMEOUT).wait(Wait::Yield);
     Endpoint::new(counting(), config).unwrap()
 }
 

@@ -5,7 +5,7 @@ use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
 use crate::common::traffic::Traffic;
 use crate::common::{Deadline, TIMEOUT, base, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Config, Endpoint, Wait};
+use netdyno_stack::am::{Endpoint, Wait};
 
 const PROCESSES: usize = 6;
 const MESSAGES: u64 = 2_000;
@@ -20,8 +20,7 @@ fn child_process() {
 
 /// Runs one process: sends to all others, and polls until the parent closes the pipe.
 fn one_of_many(parent: &Parent, seed: u64, me: usize) {
-    let config =
-        Config { window: 16, medium_bytes: MOST as u32, peer_timeout: TIMEOUT, wait: Wait::Yield, ..base() };
+    let config = base().window(16).medium_bytes(MOST as u32).peer_timeout(TIMEOUT).wait(Wait::Yield);
     let mut endpoint = Endpoint::new(Traffic::handlers(), config).unwrap();
     let others: Vec<usize> = (0..PROCESSES).filter(|&other| other != me).collect();
     let ports: Vec<_> = others.iter().map(|_| endpoint.open_port(WIRE).unwrap()).collect();

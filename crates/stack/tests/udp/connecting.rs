@@ -5,10 +5,11 @@ use netdyno_host::datagram::DatagramSocket;
 use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 use netdyno_protocol::frame::udp_port::{Malformed, UdpPortAddress};
 use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, Loss, OpenError, Wire};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::time::Duration;
 
 fn endpoint() -> Endpoint<()> {
-    Endpoint::new(Handlers::new(), Config { window: 8, medium_bytes: 64, ..Config::default() }).unwrap()
+    Endpoint::new(Handlers::new(), Config::new().window(8).medium_bytes(64)).unwrap()
 }
 
 fn refuse(address: &[u8]) -> ConnectError {
@@ -78,8 +79,7 @@ fn sockets_that_cannot_be_had() {
         ("192.0.2.1:0".parse().unwrap(), "an address of this host"),
         ("0.0.0.0:0".parse().unwrap(), "name the one address"),
     ] {
-        let mut endpoint =
-            Endpoint::<()>::new(Handlers::new(), Config { bind, ..Config::default() }).unwrap();
+        let mut endpoint = Endpoint::<()>::new(Handlers::new(), Config::new().bind(bind)).unwrap();
         let error = endpoint.open_port(Wire::Udp).unwrap_err();
         assert!(matches!(error, OpenError::Socket(_)));
         let text = error.to_string();
@@ -94,7 +94,7 @@ fn a_port_that_was_asked_for() {
         let free = DatagramSocket::bind(Config::default().bind, None).unwrap();
         free.local()
     };
-    let config = Config { bind, medium_bytes: 1 << 20, ..Config::default() };
+    let config = Config::new().bind(bind).medium_bytes(1 << 20);
     let mut a = Endpoint::<()>::new(Handlers::new(), config).unwrap();
     let port = a.open_port(Wire::Udp).unwrap();
     let address = UdpPortAddress::parse(&port.address()).unwrap();
@@ -110,7 +110,7 @@ fn a_port_that_was_asked_for() {
 fn a_peer_that_is_not_there() {
     let timeout = Duration::from_millis(200);
     for socket in ["127.0.0.1:9", "192.0.2.1:9"] {
-        let config = Config { peer_timeout: timeout, ..Config::default() };
+        let config = Config::new().peer_timeout(timeout);
         let mut handlers = Handlers::<()>::new();
         handlers.on_reply(0, |(), _| {});
         let mut endpoint = Endpoint::new(handlers, config).unwrap();
@@ -129,4 +129,32 @@ fn a_peer_that_is_not_there() {
         assert_eq!((found.loss, found.unresolved), (Loss::Silent(timeout), 1), "{socket}");
         assert!(start.elapsed() >= timeout && start.elapsed() < TIMEOUT);
     }
+}
+
+/// A program may sleep on the descriptor of an endpoint, as long as the endpoint says.
+#[test]
+fn the_descriptor_becomes_readable() {
+    let [mut a, mut b] = [(); 2].map(|()| {
+        let mut handlers = Handlers::<Vec<u64>>::new();
+        handlers.on_request(0, |seen, request| seen.push(request.words()[0]));
+        Endpoint::new(handlers, Config::new()).unwrap()
+    });
+    let is_readable = |endpoint: &Endpoint<Vec<u64>>, timeout: Duration| {
+        let timeout = Timespec::try_from(timeout).unwrap();
+        rustix::event::poll(&mut [PollFd::new(endpoint, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+    };
+    assert!(!is_readable(&b, Duration::ZERO));
+    let (port_a, port_b) = (a.open_port(Wire::Udp).unwrap(), b.open_port(Wire::Udp).unwrap());
+    let (address_a, address_b) = (port_a.address(), port_b.address());
+    let peer = a.connect(port_a, &address_b).unwrap();
+    b.connect(port_b, &address_a).unwrap();
+    assert!(!is_readable(&b, Duration::ZERO) && b.until_due() > Duration::ZERO);
+    let (mut at_a, mut at_b) = (Vec::new(), Vec::new());
+    a.request(&mut at_a, peer, 0, [7]).unwrap();
+    assert!(is_readable(&b, TIMEOUT));
+    until("the request is handled", || b.poll(&mut at_b).unwrap() > 0);
+    assert_eq!(at_b, [7]);
+    let (port_a, port_b) = (a.open_port(Wire::Shm).unwrap(), b.open_port(Wire::Shm).unwrap());
+    b.connect(port_b, &port_a.address()).unwrap();
+    assert_eq!(b.until_due(), Duration::ZERO, "shared memory sends no wake-up");
 }

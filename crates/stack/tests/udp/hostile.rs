@@ -14,7 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 const REQUESTS: u64 = 20_000;
 
 fn endpoint() -> Endpoint<Seen> {
-    let config = Config { peer_timeout: TIMEOUT, wait: Wait::Yield, ..Config::default() };
+    let config = Config::new().peer_timeout(TIMEOUT).wait(Wait::Yield);
     Endpoint::new(counting(), config).unwrap()
 }
 

@@ -45,7 +45,7 @@ impl Pair {
             assert_eq!(reply.payload(), payload(seen.replies));
             seen.replies += 1;
         });
-        let config = Config { window: 64, peer_timeout, wait: Wait::Yield, ..Config::default() };
+        let config = Config::new().window(64).peer_timeout(peer_timeout).wait(Wait::Yield);
         let mut a = Endpoint::new(handlers.clone(), config).unwrap();
         let mut b = Endpoint::new(handlers, config).unwrap();
         let (to_b, to_a, relay) = relay::connect(&mut a, &mut b, seed());

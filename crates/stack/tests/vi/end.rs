@@ -109,7 +109,7 @@ impl End {
     }
 
     pub fn open_with(wire: WireKind, attributes: NicAttributes) -> Self {
-        let config = Config { wire, attributes };
+        let config = Config::new(wire).attributes(attributes);
         let mut provider = Provider::open(config).unwrap();
         let arena = if crate::IS_LENT { Arena::of(&mut provider) } else { Arena::new() };
         let tag = provider.create_tag().unwrap();

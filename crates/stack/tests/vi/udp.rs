@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn bound_to(bind: Option<SocketAddr>) -> WireKind {
-    WireKind::Udp(UdpOptions { bind, ..UdpOptions::default() })
+    WireKind::Udp(UdpOptions::new().bind(bind))
 }
 
 /// Returns a host name of an IP address, with the port of another host name.
@@ -78,12 +78,12 @@ fn a_host_says_where_it_is_reached() {
     assert_eq!(six.provider.attributes().host_bytes, 18);
     let port = port_of(&six.provider.host());
     let wire = bound_to(Some(SocketAddr::new("::1".parse().unwrap(), port)));
-    let error = Provider::open(Config { wire, ..Config::default() }).err().unwrap().to_string();
+    let error = Provider::open(Config::new(wire)).err().unwrap().to_string();
     assert!(error.contains("choose another port"), "{error}");
 }
 
 fn shared(bind: Option<SocketAddr>) -> WireKind {
-    WireKind::Udp(UdpOptions { bind, is_shared: true, ..UdpOptions::default() })
+    WireKind::Udp(UdpOptions::new().bind(bind).shared())
 }
 
 /// Connects two ends as peers and sends a message each way.
@@ -168,7 +168,7 @@ fn a_request_that_was_refused_is_for_no_provider_that_has_come_since() {
 }
 
 fn impatient(bind: Option<SocketAddr>, peer_timeout: Duration) -> WireKind {
-    WireKind::Udp(UdpOptions { bind, peer_timeout, ..UdpOptions::default() })
+    WireKind::Udp(UdpOptions::new().bind(bind).peer_timeout(peer_timeout))
 }
 
 /// Returns the port in a host name.

@@ -475,9 +475,8 @@ mod tests {
     /// A repetition that is due by the clock happens in time, whichever threads sleep.
     #[test]
     fn who_sleeps_is_woken_for_what_became_due_meanwhile() {
-        let way =
-            WireKind::Udp(UdpOptions { bind: Some(([127, 0, 0, 1], 0).into()), ..UdpOptions::default() });
-        let provider = Provider::open(Config { wire: way, ..Config::default() }).unwrap();
+        let way = WireKind::Udp(UdpOptions::new().bind(SocketAddr::from(([127, 0, 0, 1], 0))));
+        let provider = Provider::open(Config::new(way)).unwrap();
         let id = open("udp", provider, way).unwrap();
         let wakeup = Wakeup::new().unwrap();
         let vi = call(id, |nic| sleeping_beside_a_vi(nic, &wakeup));

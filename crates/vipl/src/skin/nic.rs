@@ -33,7 +33,7 @@ unsafe extern "C" fn VipOpenNic(device: *const c_char, out: *mut Opaque) -> Retu
         {
             wire = settings::udp(Some(address));
         }
-        let provider = Provider::open(Config { wire, ..Config::default() }).map_err(complain)?;
+        let provider = Provider::open(Config::new(wire)).map_err(complain)?;
         let id = nic::open(&device, provider, wire)?;
         if let WireKind::Udp(_) = wire {
             // Peers ask this NIC for other NICs at its address. The progress thread answers while the

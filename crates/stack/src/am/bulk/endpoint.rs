@@ -1,8 +1,8 @@
 //! Operations of an endpoint on memory: its own, and that of its peers.
 
 use super::handlers::Placed;
-use super::memory::Memory;
-use super::remote::Remote;
+use super::memory::{Memory, MemoryRange};
+use super::remote::{Remote, Target};
 use crate::am::Endpoint;
 use crate::am::call::Call;
 use crate::am::error::{AttachError, MemoryError, OutOfBounds, TransferError};
@@ -117,7 +117,7 @@ impl<S> Endpoint<S> {
     /// Returns an error if `key` is no key, if `peer` has no such memory (any more), or if a peer is
     /// lost.
     pub fn attach(&mut self, state: &mut S, peer: PeerId, key: &[u8]) -> Result<Remote, AttachError> {
-        let key = MemoryKey::parse(key).map_err(AttachError::Key)?;
+        let key = MemoryKey::parse(key).map_err(|malformed| AttachError::Key(format!("{malformed:?}")))?;
         match self.shm.find(peer) {
             Some(_) => self.attach_over_shm(state, peer, &key),
             None => self.attach_over_other(state, peer, &key),
@@ -132,9 +132,9 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Stores `bytes` into the memory of a peer from `offset` on. The handler of stores at index
-    /// `handler` then runs at the peer, with up to four words. Returns when `bytes` may be used again;
-    /// polls until there is room in the window and until the transport has copied the bytes.
+    /// Stores `bytes` into the memory of a peer, at `target`. The handler of stores at index `handler`
+    /// then runs at the peer, with up to four words. Returns when `bytes` may be used again; polls until
+    /// there is room in the window and until the transport has copied the bytes.
     ///
     /// # Errors
     /// Returns an error and writes nothing if the range is outside of the memory, or if the memory is
@@ -142,13 +142,12 @@ impl<S> Endpoint<S> {
     pub fn store<const N: usize>(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         bytes: &[u8],
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        self.begin_store(state, remote, offset, Source::Lent(bytes), Call::new(handler, words))
+        self.begin_store(state, target, Source::Lent(bytes), &Call::new(handler, words))
     }
 
     /// Stores bytes as [`store`](Self::store) does, but may keep them until they are transferred. The
@@ -159,60 +158,54 @@ impl<S> Endpoint<S> {
     pub fn store_shared<const N: usize>(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         bytes: impl Into<Shared>,
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        self.begin_store(state, remote, offset, Source::Shared(bytes.into()), Call::new(handler, words))
+        self.begin_store(state, target, Source::Shared(bytes.into()), &Call::new(handler, words))
     }
 
     fn begin_store(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         source: Source<'_>,
-        call: Call,
+        call: &Call,
     ) -> Result<(), TransferError> {
-        remote.check(offset, source.bytes().len()).map_err(TransferError::Remote)?;
+        target.check(source.bytes().len())?;
         self.check_refusals()?;
-        match self.shm.find(remote.peer) {
-            Some(_) => self.store_over_shm(state, remote, offset, source, &call),
-            None => self.store_over_other(state, remote, offset, source, &call),
+        match self.shm.find(target.remote.peer) {
+            Some(_) => self.store_over_shm(state, target, source, call),
+            None => self.store_over_other(state, target, source, call),
         }
     }
 
-    /// Gets `len` bytes from the memory of a peer, from `offset` on, into `local` from `at` on. A later
-    /// poll runs the handler of gets at index `handler`, with up to four words. Polls until there is
-    /// room in the window.
+    /// Gets bytes from the memory of a peer, from `target` on, into `local`, as many as fit. A later poll
+    /// runs the handler of gets at index `handler`, with up to four words. Polls until there is room in
+    /// the window.
     ///
     /// # Errors
     /// Returns an error if the range is outside of either memory, or if the peer's memory is known to be
     /// deregistered. Returns `Lost` if a peer is lost.
-    #[allow(clippy::too_many_arguments, reason = "two ranges, a handler and its words")]
     pub fn get<const N: usize>(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
-        len: usize,
-        local: &Memory,
-        at: usize,
+        target: Target,
+        local: MemoryRange<'_>,
         handler: u8,
         words: [u64; N],
     ) -> Result<(), TransferError> {
-        remote.check(offset, len).map_err(TransferError::Remote)?;
-        let destination = Destination::new(local, at, len)?;
+        target.check(local.len)?;
+        let destination = Destination::new(local)?;
         self.check_refusals()?;
         if self.offer.handlers.fetched(handler).is_none() {
             return Err(TransferError::NoHandler(handler));
         }
         let call = Call::new(handler, words);
-        match self.shm.find(remote.peer) {
-            Some(_) => self.get_over_shm(state, remote, offset, destination, call),
-            None => self.get_over_other(state, remote, offset, &destination, &call),
+        match self.shm.find(target.remote.peer) {
+            Some(_) => self.get_over_shm(state, target, destination, call),
+            None => self.get_over_other(state, target, &destination, &call),
         }
     }
 
@@ -232,7 +225,7 @@ impl Destination {
         Placed { memory: &self.memory, offset: self.offset, len: self.len }
     }
 
-    fn new(memory: &Memory, offset: usize, len: usize) -> Result<Self, TransferError> {
+    fn new(MemoryRange { memory, offset, len }: MemoryRange<'_>) -> Result<Self, TransferError> {
         OutOfBounds::check(offset, len, memory.len()).map_err(TransferError::Local)?;
         Ok(Self { memory: memory.clone(), offset, len })
     }

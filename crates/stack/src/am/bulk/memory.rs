@@ -86,6 +86,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Returns the `len` bytes from `offset` on, as the destination of a `get`, which checks the range.
+    pub fn range(&self, offset: usize, len: usize) -> MemoryRange<'_> {
+        MemoryRange { memory: self, offset, len }
+    }
+
     pub(in crate::am) fn bytes(&self) -> &Bytes {
         &self.0.bytes
     }
@@ -98,6 +103,14 @@ impl Memory {
         closed.store(1, Ordering::Release);
         if Arc::strong_count(&self.0) > 1 { Ok(self.0.bytes.withdraw()?) } else { Ok(()) }
     }
+}
+
+/// A range of local memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRange<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) offset: usize,
+    pub(super) len: usize,
 }
 
 /// All registered memories of an endpoint.

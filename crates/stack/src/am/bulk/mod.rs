@@ -11,6 +11,6 @@ pub use endpoint::Shared;
 pub(super) use endpoint::{Destination, Source};
 pub use handlers::{Fetched, Placed, Refused, Stored, Transfer};
 pub(super) use handlers::{FetchedHandler, RefusedHandler, StoreHandler};
-pub use memory::Memory;
 pub(super) use memory::{Mapped, Memories};
-pub use remote::Remote;
+pub use memory::{Memory, MemoryRange};
+pub use remote::{Remote, Target};

@@ -1,7 +1,7 @@
 //! Bulk transfers over transports other than shared memory, at the side that begins them.
 
 use super::endpoint::{Destination, Source};
-use super::remote::Remote;
+use super::remote::{Remote, Target};
 use crate::am::Endpoint;
 use crate::am::call::Call;
 use crate::am::endpoint::SLEEP_AT_MOST;
@@ -40,15 +40,14 @@ impl<S> Endpoint<S> {
     pub(super) fn store_over_other(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         source: Source<'_>,
         call: &Call,
     ) -> Result<(), TransferError> {
-        let (peer, len) = (remote.peer, source.bytes().len());
+        let (peer, len) = (target.remote.peer, source.bytes().len());
         let mut number = 0;
         self.until_sent(state, |endpoint| {
-            number = endpoint.others.to_mut(peer).try_store(remote, offset, len, call)?;
+            number = endpoint.others.to_mut(peer).try_store(target, len, call)?;
             Ok(())
         })?;
         match source {
@@ -64,13 +63,12 @@ impl<S> Endpoint<S> {
     pub(super) fn get_over_other(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         to: &Destination,
         call: &Call,
     ) -> Result<(), TransferError> {
-        let peer = remote.peer;
-        self.until_sent(state, |endpoint| endpoint.others.to_mut(peer).try_get(remote, offset, to, call))?;
+        let peer = target.remote.peer;
+        self.until_sent(state, |endpoint| endpoint.others.to_mut(peer).try_get(target, to, call))?;
         self.push(peer, None);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A peer's registered memory, as the other side names it.
 
-use crate::am::error::OutOfBounds;
+use crate::am::error::{OutOfBounds, TransferError};
 use crate::am::peer_id::PeerId;
 
 /// Memory of a peer that [`attach`](crate::am::Endpoint::attach) has found, for transfers to and from
@@ -35,7 +35,21 @@ impl Remote {
         self.len == 0
     }
 
-    pub(in crate::am) fn check(&self, offset: usize, len: usize) -> Result<(), OutOfBounds> {
-        OutOfBounds::check(offset, len, self.len)
+    /// Returns the place `offset` bytes into the memory.
+    pub fn at(self, offset: usize) -> Target {
+        Target { remote: self, offset }
+    }
+}
+
+/// The place in a peer's memory at which a transfer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub(in crate::am) remote: Remote,
+    pub(in crate::am) offset: usize,
+}
+
+impl Target {
+    pub(super) fn check(self, len: usize) -> Result<(), TransferError> {
+        OutOfBounds::check(self.offset, len, self.remote.len).map_err(TransferError::Remote)
     }
 }

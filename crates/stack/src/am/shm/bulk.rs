@@ -15,7 +15,7 @@ use super::outbox::header;
 use super::peer::ShmPeer;
 use super::transfers::{Fetch, Get};
 use crate::am::Endpoint;
-use crate::am::bulk::{Destination, Mapped, Remote, Source};
+use crate::am::bulk::{Destination, Mapped, Remote, Source, Target};
 use crate::am::call::Call;
 use crate::am::error::{AttachError, PeerLost, TransferError};
 use crate::am::peer_id::PeerId;
@@ -97,26 +97,25 @@ impl<S> Endpoint<S> {
     pub(in crate::am) fn store_over_shm(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         source: Source<'_>,
         call: &Call,
     ) -> Result<(), TransferError> {
-        if remote.place == ELSEWHERE {
-            return Ok(self.store_by_chunks(state, remote, offset, source.bytes(), call)?);
+        if target.remote.place == ELSEWHERE {
+            return Ok(self.store_by_chunks(state, target, source.bytes(), call)?);
         }
-        let credit = self.wait_for_shm_credit(state, remote.peer)?;
-        self.shm.peer_mut(remote.peer).store(credit, remote, offset, source.bytes(), call)
+        let credit = self.wait_for_shm_credit(state, target.remote.peer)?;
+        self.shm.peer_mut(target.remote.peer).store(credit, target, source.bytes(), call)
     }
 
     fn store_by_chunks(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         bytes: &[u8],
         call: &Call,
     ) -> Result<(), PeerLost> {
+        let Target { remote, offset } = target;
         let extent = |at: usize, len: usize| Extent {
             memory: remote.memory,
             offset: (offset + at) as u64,
@@ -140,13 +139,13 @@ impl<S> Endpoint<S> {
     pub(in crate::am) fn get_over_shm(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         to: Destination,
         call: Call,
     ) -> Result<(), TransferError> {
+        let Target { remote, offset } = target;
         if remote.place == ELSEWHERE {
-            return Ok(self.get_by_chunks(state, remote, offset, to, call)?);
+            return Ok(self.get_by_chunks(state, target, to, call)?);
         }
         while self.shm.arrived() >= self.config.window as usize {
             self.poll(state)?;
@@ -164,13 +163,12 @@ impl<S> Endpoint<S> {
     fn get_by_chunks(
         &mut self,
         state: &mut S,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         to: Destination,
         call: Call,
     ) -> Result<(), PeerLost> {
-        let memory = remote.memory;
-        let last = last_chunk(to.len);
+        let Target { remote, offset } = target;
+        let (memory, last) = (remote.memory, last_chunk(to.len));
         for at in (0..=last).step_by(CELL) {
             let credit = self.poll_until(state, remote.peer, |peer| {
                 if peer.bulk.fetches.len() < CELLS { peer.credits.take() } else { None }
@@ -206,11 +204,11 @@ impl ShmPeer {
     fn store(
         &mut self,
         credit: Credit,
-        remote: Remote,
-        offset: usize,
+        target: Target,
         bytes: &[u8],
         call: &Call,
     ) -> Result<(), TransferError> {
+        let Target { remote, offset } = target;
         match self.bulk.attached.get(remote) {
             Ok(memory) => memory.write(offset, bytes),
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::UdpPeers;
 use super::transfers::Get;
-use crate::am::bulk::{Destination, Memories, Remote, Shared};
+use crate::am::bulk::{Destination, Memories, Shared, Target};
 use crate::am::call::Call;
 use crate::am::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use crate::am::handlers::Offer;
@@ -97,14 +97,8 @@ impl<S> Transport<S> for UdpPeers {
         self.peer(peer).transfers.attached
     }
 
-    fn try_store(
-        &mut self,
-        remote: Remote,
-        offset: usize,
-        len: usize,
-        call: &Call,
-    ) -> Result<u32, RequestError> {
-        let now_ns = self.clock.now_ns();
+    fn try_store(&mut self, target: Target, len: usize, call: &Call) -> Result<u32, RequestError> {
+        let (now_ns, Target { remote, offset }) = (self.clock.now_ns(), target);
         let peer = &mut self.peers[remote.peer.place()];
         peer.check_connected()?;
         let range = [remote.memory, offset as u64, len as u64];
@@ -121,14 +115,8 @@ impl<S> Transport<S> for UdpPeers {
         self.peers[peer.place()].transfers.sources.push_back((number, bytes));
     }
 
-    fn try_get(
-        &mut self,
-        remote: Remote,
-        offset: usize,
-        to: &Destination,
-        call: &Call,
-    ) -> Result<(), RequestError> {
-        let now_ns = self.clock.now_ns();
+    fn try_get(&mut self, target: Target, to: &Destination, call: &Call) -> Result<(), RequestError> {
+        let (now_ns, Target { remote, offset }) = (self.clock.now_ns(), target);
         let peer = &mut self.peers[remote.peer.place()];
         peer.check_connected()?;
         peer.depart(0, to.len, now_ns)?;

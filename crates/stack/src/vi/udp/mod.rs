@@ -51,6 +51,7 @@ mod sharing;
 mod ways;
 mod works;
 
+use super::config::{UDP_PORT, UdpOptions};
 use super::error::OpenError;
 use super::wire::Wire;
 use crate::clock::Clock;
@@ -72,10 +73,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use ways::Ways;
 
-/// The default port, so that programs need to name only a host. It is not registered, lies outside of
-/// the ephemeral ports of common systems, and follows the port of `netdyno serve`.
-pub const UDP_PORT: u16 = 5648;
-
 /// How long a closed provider continues to send what is not acknowledged yet.
 const LINGER: Duration = Duration::from_nanos(reliable::LINGER_NS);
 /// Maximum number of invalid datagrams read in one poll.
@@ -87,38 +84,6 @@ const LOOKS_IN_A_FLOOD: u32 = 64;
 /// Minimum time between two answers to unknown peers. They repeat their datagrams, and a host with a
 /// forged address must not be flooded.
 const BETWEEN_STRANGERS_NS: u64 = 10_000_000;
-
-/// The options of the UDP transport.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UdpOptions {
-    /// The address of the socket: one address of this host, or the wildcard address. Port 0 means any
-    /// free port. `None` means all IPv4 addresses at [`UDP_PORT`], or at any port if that is taken.
-    pub bind: Option<SocketAddr>,
-    /// Whether the address is shared with other providers of this user on this host that set this option
-    /// as well. Discriminators tell them apart. Otherwise the address belongs to one provider.
-    pub is_shared: bool,
-    /// Faults to inject into the datagrams that this provider sends.
-    pub faults: Faults,
-    /// Seed of injected faults. Use different seeds at the two ends; otherwise both draw the same
-    /// values.
-    pub seed: u64,
-    /// Time after which a peer is lost if nothing arrives from it. One pause in which this program does
-    /// not call the provider counts for a quarter of it at most.
-    pub peer_timeout: Duration,
-}
-
-impl Default for UdpOptions {
-    fn default() -> Self {
-        Self {
-            bind: None,
-            is_shared: false,
-            faults: Faults::NONE,
-            seed: 0,
-            // Long, because nobody drives the NIC while a program computes without a call.
-            peer_timeout: Duration::from_secs(30),
-        }
-    }
-}
 
 pub(super) struct UdpWire {
     // Declared before `sharing`, so that it is closed first: a guest that sees the holder's end finds
