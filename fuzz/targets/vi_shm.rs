@@ -4,7 +4,7 @@
 //! others.
 #![no_main]
 
-#[path = "../../crates/stack/tests/vi/stranger.rs"]
+#[path = "../../crates/stack/tests/conformance/vi/stranger.rs"]
 mod stranger;
 
 use arbitrary::Arbitrary;

@@ -1,0 +1,5 @@
+//! Tests of shared memory alone.
+
+mod connecting;
+mod hostile;
+mod hostile_bulk;

@@ -1,0 +1,6 @@
+//! Tests of UDP alone.
+
+mod connecting;
+mod hostile;
+mod network;
+mod relay;

@@ -1,0 +1,76 @@
+//! The transports that the suites run over.
+
+use super::seed;
+use netdyno_stack::am::{Config, Dial, Dials, Faults, Setting, Wire};
+use netdyno_stack::vi::{UdpOptions, WireKind};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A wire and its settings, which all endpoints of a test share.
+pub struct Transport {
+    /// The module of its tests.
+    pub name: &'static str,
+    pub wire: Wire,
+    /// The faults that are injected on the wire.
+    pub faults: Faults,
+    /// The dials of the link, for Active Messages.
+    pub dials: Dials,
+    /// Whether the provider of VIs allocates the memory, so that peers can map it (zero-copy). Receivers
+    /// then copy long messages themselves.
+    pub is_lent: bool,
+}
+
+pub const SHM: Transport =
+    Transport { name: "over_shm", wire: Wire::Shm, faults: Faults::NONE, dials: Dials::NONE, is_lent: false };
+pub const LENT: Transport = Transport { name: "over_lent", is_lent: true, ..SHM };
+pub const UDP: Transport = Transport { name: "over_udp", wire: Wire::Udp, ..SHM };
+/// A network that loses, duplicates, reorders and corrupts datagrams.
+pub const BAD_UDP: Transport = Transport {
+    name: "over_bad_udp",
+    faults: Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 },
+    ..UDP
+};
+/// Dials that make a slow link.
+const SLOW: Dials = Dials::NONE
+    .with(Dial::Latency, Setting::Add(3_000.0))
+    .with(Dial::SendOverhead, Setting::Add(100.0))
+    .with(Dial::RecvOverhead, Setting::Add(100.0))
+    .with(Dial::SendGap, Setting::Set(400.0))
+    .with(Dial::RecvGap, Setting::Set(300.0))
+    .with(Dial::GapPerByte, Setting::Set(0.05));
+pub const DIALLED_SHM: Transport = Transport { name: "over_dialled_shm", dials: SLOW, ..SHM };
+pub const DIALLED_UDP: Transport = Transport { name: "over_dialled_udp", dials: SLOW, ..UDP };
+
+impl Transport {
+    /// Returns whether the wire loses no message, as long as both sides poll.
+    pub fn is_sound(&self) -> bool {
+        self.faults == Faults::NONE
+    }
+
+    /// Returns the settings of an endpoint of Active Messages.
+    pub fn config(&self) -> Config {
+        Config::new().faults(self.faults).seed(self.seed()).dials(self.dials)
+    }
+
+    /// Returns the wire of a provider of Virtual Interfaces.
+    pub fn vi_wire(&self) -> WireKind {
+        match self.wire {
+            Wire::Shm => WireKind::Shm,
+            _ => {
+                let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let (faults, seed) = (self.faults, self.seed());
+                WireKind::Udp(UdpOptions::new().bind(bind).faults(faults).seed(seed))
+            }
+        }
+    }
+
+    /// Returns a seed of the faults.
+    fn seed(&self) -> u64 {
+        if self.is_sound() { 0 } else { seed() }
+    }
+
+    /// Returns the path of a suite, or of a function in it, among the tests over this transport.
+    pub fn path_of(&self, path: &str) -> String {
+        let parts: Vec<&str> = path.splitn(3, "::").collect();
+        [parts[0], parts[1], self.name, parts[2]].join("::")
+    }
+}
