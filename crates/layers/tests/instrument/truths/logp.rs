@@ -1,9 +1,9 @@
 //! Random model parameters of the LogP signature.
 
 use super::draw::{Drawn, Region, SHALLOW};
-use super::simulated::known::Known;
-use super::simulated::signatures;
 use super::{Coverage, Misses, assert_sound, each, seed, truths};
+use crate::simulated::known::Known;
+use crate::simulated::signatures;
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::record::Logp;
 use netdyno_measure::reading::Reading;

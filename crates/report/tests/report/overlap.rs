@@ -1,9 +1,6 @@
 //! Tests of tables, CSV and pages of `overlap` records.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
+use crate::support;
 use netdyno_measure::overlap::record::{Overlap, Quantity};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Record};
 use netdyno_measure::stats::Interval;

@@ -9,11 +9,8 @@
 //! 1 %. A change of protocol is found if T departs far enough. Two sizes enclose it, as close to each other
 //! as the search goes. Without a change of protocol, none is found.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::known::Known;
+use crate::simulated::sizes;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::extract::extract;
@@ -24,8 +21,6 @@ use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
-use simulated::known::Known;
-use simulated::sizes;
 
 const LARGEST: usize = 4 << 20;
 

@@ -1,9 +1,6 @@
 //! Tests of tables, CSV and pages of `bulk` records.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
+use crate::support;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{Doubt, Found, LayerResult, Record, Status};
 use netdyno_measure::stats::Interval;

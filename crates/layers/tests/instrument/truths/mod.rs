@@ -7,14 +7,10 @@
 //! `NETDYNO_TRUTHS` sets the number of parameter sets of each kind, `NETDYNO_SEED` the first seed. A miss
 //! prints the parameters as `--truth` takes them.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 mod bulk;
 mod contention;
 mod draw;
 mod logp;
-#[path = "../simulated/mod.rs"]
-mod simulated;
 
 use netdyno_measure::record::Doubt;
 use std::env;

@@ -8,18 +8,13 @@
 //!
 //! Model parameters whose two largest terms are within 6 % of each other are not decided.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::signatures;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::record::Logp;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Limit, Parameter, Status};
 use netdyno_protocol::sim::Truth;
-use simulated::signatures;
 
 const UNDECIDED: f64 = 1.06;
 

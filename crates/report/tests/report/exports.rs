@@ -1,7 +1,6 @@
 //! Tests of comparisons and exports, also with random figures.
 
-mod support;
-
+use crate::support;
 use netdyno_measure::record::{Parameter, Record, Status};
 use netdyno_measure::stats::Interval;
 use netdyno_report::compare::{self, Side, Terms, Verdict};

@@ -1,11 +1,7 @@
 //! Tests of a layer with messages whose peer violates the layer's protocol. The layer ends with an error of
 //! one line.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{answers, options};
+use crate::common::{answers, options};
 use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::Role;
 use netdyno_measure::layer::{LayerError, Messenger};
@@ -25,7 +21,7 @@ const LARGEST: usize = 5000;
 
 /// Sends a message and waits for its answer.
 fn work(mut worker: Box<dyn Messenger>) -> Result<(), LayerError> {
-    common::round_trip(&mut *worker, 1000, answers(1, 1000))
+    crate::common::round_trip(&mut *worker, 1000, answers(1, 1000))
 }
 
 /// Returns messages without a valid order.

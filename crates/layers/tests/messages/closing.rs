@@ -1,10 +1,6 @@
 //! Tests of messages whose peer closes or is silent.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{LAYERS, answers, options, round_trip, run, with_support};
+use crate::common::{LAYERS, answers, options, round_trip, run, with_support};
 use netdyno_host::wait::Wait;
 use netdyno_layers::options::LayerOptions;
 use netdyno_layers::peer_wait::PEER_TIMEOUT;

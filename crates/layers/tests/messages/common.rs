@@ -1,7 +1,5 @@
 //! Helpers for tests of messages: a worker, and the support at the other end, as in `overlap`.
 
-#![allow(dead_code, reason = "each test file uses only a part")]
-
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::{Half, Replier, Role};

@@ -1,7 +1,6 @@
 //! Tests of tables, CSV and pages of `contention` records: with invented data, and with random changes.
 
-mod support;
-
+use crate::support;
 use netdyno_measure::record::{Found, Record};
 use netdyno_report::{csv, html, table};
 use proptest::prelude::*;

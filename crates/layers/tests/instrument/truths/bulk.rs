@@ -1,9 +1,9 @@
 //! Random model parameters as functions of the size.
 
 use super::draw::{Drawn, Region, SHALLOW};
-use super::simulated::known::Known;
-use super::simulated::sizes;
 use super::{Coverage, Misses, assert_sound, each, seed, truths};
+use crate::simulated::known::Known;
+use crate::simulated::sizes;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Segment, SizeFigures};

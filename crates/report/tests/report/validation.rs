@@ -1,7 +1,6 @@
 //! Tests of tables and pages of `validate` records.
 
-mod support;
-
+use crate::support;
 use netdyno_report::{html, table};
 
 /// Returns the tables of a page that contain `head`.

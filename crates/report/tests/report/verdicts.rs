@@ -1,13 +1,10 @@
 //! Tests of the verdict at the end of a sweep and of a `bulk` result, on a terminal and on a page.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
+use crate::support;
+use crate::support::Dial;
 use netdyno_measure::sweep::{Sweep, Swept};
 use netdyno_report::sweep::{sentences, table, verdict};
 use netdyno_report::{html, table as tables};
-use support::Dial;
 
 /// Returns a sweep of a program that takes 1 s over the undialled link. `noise` is the relative noise.
 fn sweep(dials: &[Dial<'_>], noise: f64) -> Sweep {

@@ -1,7 +1,5 @@
 //! Launches over simulated interfaces, and their known values.
 
-#![allow(dead_code, reason = "each test file uses only a part")]
-
 pub mod known;
 
 use netdyno_layers::sim::SimRequester;

@@ -1,9 +1,6 @@
 //! Tests of tables, CSV and pages of `registration` records.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
+use crate::support;
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, Record};
 use netdyno_measure::registration::record::Registration;
 use netdyno_measure::stats::Interval;

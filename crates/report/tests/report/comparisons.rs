@@ -1,7 +1,6 @@
 //! Tests of the page of a comparison.
 
-mod support;
-
+use crate::support;
 use netdyno_measure::record::Record;
 use netdyno_report::compare::{Comparison, Side, Terms, compare};
 use netdyno_report::html;

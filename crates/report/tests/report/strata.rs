@@ -1,9 +1,6 @@
 //! Tests of results with several strata: table, CSV, page and comparison.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod support;
-
+use crate::support;
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_measure::stats::Interval;
 use netdyno_measure::strata::Stratum;

@@ -11,8 +11,6 @@
 //! * If the whole queue of q messages drains in a poll interval p, q messages arrive in each interval. The
 //!   worker has p / (p + q (o_s + n steal + o_r)) of the time.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use netdyno_layers::sim::SimMessenger;
 use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, PwwBatch};
 use netdyno_measure::overlap::extract::extract;

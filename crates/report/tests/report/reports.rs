@@ -1,7 +1,6 @@
 //! Tests of tables, CSV and pages of simulated records, also with missing data.
 
-mod support;
-
+use crate::support;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::ratio::ratio;
 use netdyno_measure::record::{Doubt, Found, Logp, Parameter, Record, Status};

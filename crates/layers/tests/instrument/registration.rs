@@ -5,8 +5,6 @@
 //! * To register it again costs the same without the faults, or a cache hit if a cache knows the region.
 //! * To lock it costs likewise, as long as the system allows it.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use netdyno_layers::sim::SimRegistrar;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Parameter, Status};

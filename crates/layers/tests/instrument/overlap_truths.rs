@@ -7,8 +7,6 @@
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use netdyno_layers::sim::SimMessenger;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::extract::extract;

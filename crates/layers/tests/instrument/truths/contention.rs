@@ -1,8 +1,8 @@
 //! Random model parameters of several processes at once.
 
 use super::draw::{Drawn, Region, SHALLOW};
-use super::simulated::known::Known;
 use super::{Misses, assert_sound, each, seed, truths};
+use crate::simulated::known::Known;
 use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;

@@ -8,8 +8,6 @@
 //! * One to many: the sender's interface and processor limit the stream as before. The sender has a window
 //!   for each replier.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use netdyno_layers::sim::crowd;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::CrowdPlan;

@@ -3,8 +3,6 @@
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use netdyno_layers::sim::SimRegistrar;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Parameter;

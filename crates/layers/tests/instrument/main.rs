@@ -1,0 +1,13 @@
+//! The instrument's own tests: it recovers the known parameters of simulated interfaces.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod bulk;
+mod contention;
+mod logp;
+mod overlap;
+mod overlap_truths;
+mod registration;
+mod registration_truths;
+mod simulated;
+mod truths;

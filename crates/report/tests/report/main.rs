@@ -1,0 +1,16 @@
+//! Tests of tables, pages, comparisons and exports.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod bulk;
+mod comparisons;
+mod contention;
+mod exports;
+mod overlap;
+mod registration;
+mod reports;
+mod strata;
+#[path = "../support/mod.rs"]
+mod support;
+mod validation;
+mod verdicts;
