@@ -1,17 +1,11 @@
 //! MPI programs of the tests, compiled with each installed MPI.
 
 use super::mpi::{compilers, prepare};
+use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
-
-/// Held during a test, because two ranks take both processors of a small machine.
-static ALONE: Mutex<()> = Mutex::new(());
-
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An MPI, and a test program compiled with it.
 pub struct Bench {
@@ -38,5 +32,10 @@ impl Bench {
 
     pub fn is_open_mpi(&self) -> bool {
         self.compiler.with_file_name("ompi_info").exists()
+    }
+
+    /// Returns the report that `run --report report.json` wrote into the folder.
+    pub fn report(&self) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.folder.path().join("report.json")).unwrap()).unwrap()
     }
 }

@@ -1,14 +1,32 @@
 //! Runs the built command.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod bench;
+pub mod mpi;
+pub mod network;
+pub mod schemas;
+pub mod served;
+pub mod traces;
 
 use netdyno_measure::record::Record;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Held while a command runs, because two concurrent measurements take each other's processors.
-static PROCESSORS: Mutex<()> = Mutex::new(());
+/// Two concurrent measurements take each other's processors.
+static PROCESSORS: RwLock<()> = RwLock::new(());
+
+/// Returns a guard beside which no other measuring test runs.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    // A failed test leaves nothing behind, so a poisoned lock is ignored.
+    PROCESSORS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a guard beside which other tests run. What such a test asserts holds on a busy machine.
+pub fn beside() -> RwLockReadGuard<'static, ()> {
+    PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Returns the built command.
 pub fn netdyno(args: &[&str]) -> Command {
@@ -17,16 +35,9 @@ pub fn netdyno(args: &[&str]) -> Command {
     command
 }
 
-/// Runs the built command to its end, while no other one runs.
+/// Runs the built command to its end.
 pub fn run(args: &[&str]) -> Output {
-    alone(&mut netdyno(args))
-}
-
-/// Runs a command to its end, while no other measuring command runs.
-pub fn alone(command: &mut Command) -> Output {
-    // A failed test leaves nothing behind, so a poisoned lock is ignored.
-    let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
-    command.output().unwrap()
+    netdyno(args).output().unwrap()
 }
 
 /// Asserts that each layer has this many launches, or fewer because the time was up.
@@ -81,4 +92,13 @@ pub fn workers_of(parent: u32) -> Vec<u32> {
         }
     }
     workers
+}
+
+/// Returns the names of the files in a folder.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }

@@ -1,7 +1,5 @@
 //! Two hosts of a test: network namespaces connected by a virtual cable.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,5 @@
 //! A running `netdyno serve`.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};

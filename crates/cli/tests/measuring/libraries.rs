@@ -1,10 +1,6 @@
 //! libfabric and UCX as layers: measured by every verb if they are installed, otherwise refused.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::netdyno;
+use crate::common::{beside, netdyno};
 use netdyno_measure::record::{Record, Status};
 use netdyno_plugin::site::find;
 use netdyno_plugin::source::Source;
@@ -55,6 +51,7 @@ const FEW: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
 
 #[test]
 fn memory_is_registered_with_every_library() {
+    let _beside = beside();
     let layers = layers();
     if layers.is_empty() {
         return;
@@ -77,6 +74,7 @@ fn memory_is_registered_with_every_library() {
 
 #[test]
 fn messages_are_measured_by_every_verb() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for layer in layers() {
         for verb in [
@@ -96,6 +94,7 @@ fn messages_are_measured_by_every_verb() {
 /// The lean layer on the same path is measured in the same run as a reference.
 #[test]
 fn a_library_stands_beside_the_lean_layer_on_its_path() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for layer in layers() {
         let lean = if layer.ends_with(":tcp") { "am+udp" } else { "am+shm" };
@@ -132,6 +131,7 @@ fn a_library_stands_beside_the_lean_layer_on_its_path() {
 
 #[test]
 fn what_is_missing_says_how_to_get_it() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let on = |args: &[&str]| command(folder.path(), args);
     for (layer, library, variable) in
@@ -152,6 +152,7 @@ fn what_is_missing_says_how_to_get_it() {
 
 #[test]
 fn an_unknown_provider_ends_the_launch_with_its_reason_once() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for layer in layers() {
         let (name, _) = layer.split_once(':').unwrap();

@@ -1,12 +1,7 @@
 //! `serve` and `--peer` on one host: accepted and rejected clients, and the end of both sides.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-#[path = "common/served.rs"]
-mod served;
-
-use common::{error_of, netdyno, workers_of};
+use crate::common::served::{LONG, Served};
+use crate::common::{beside, error_of, netdyno, workers_of};
 use netdyno_job::connection::Connection;
 use netdyno_job::frame;
 use netdyno_job::greeting::{Greeting, Part, Version};
@@ -15,7 +10,6 @@ use netdyno_job::remote;
 use netdyno_measure::record::{Found, LayerResult, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use served::{LONG, Served};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -70,6 +64,7 @@ fn key_file(folder: &tempfile::TempDir, name: &str, key: &str) -> String {
 
 #[test]
 fn a_served_host_is_measured_and_stands_in_the_record() {
+    let _beside = beside();
     let mut served = Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0", "--one-off"]));
     assert!(served.announcement().contains("Without a key, for this host alone"));
     let peer = address(&served).to_string();
@@ -95,6 +90,7 @@ fn a_served_host_is_measured_and_stands_in_the_record() {
 
 #[test]
 fn every_size_is_measured_between_hosts() {
+    let _beside = beside();
     let served = served();
     let peer = address(&served).to_string();
     let every_size = ["bulk", "--wait", "block", "--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
@@ -112,6 +108,7 @@ fn every_size_is_measured_between_hosts() {
 
 #[test]
 fn a_key_has_to_be_the_right_one() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let [right, wrong] = [("right", RIGHT), ("wrong", WRONG)].map(|(name, key)| key_file(&folder, name, key));
     let served = Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0", "--key-file", &right]));
@@ -133,6 +130,7 @@ fn a_key_has_to_be_the_right_one() {
 
 #[test]
 fn beyond_loopback_there_is_always_a_key() {
+    let _beside = beside();
     let served = Served::start(netdyno(&["serve", "--bind", "0.0.0.0:0"]));
     assert!(ask(&served, None).contains("asks for a key"));
     assert!(ask(&served, Some(served.key())).contains(LET_IN));
@@ -142,6 +140,7 @@ fn beyond_loopback_there_is_always_a_key() {
 
 #[test]
 fn a_key_is_never_given_to_a_host_without_one() {
+    let _beside = beside();
     let served = served();
     assert!(ask(&served, Some(RIGHT)).contains("the other side has no key"));
 }
@@ -149,6 +148,7 @@ fn a_key_is_never_given_to_a_host_without_one() {
 /// `CARGO_PKG_VERSION` alone is the version of a build that does not encrypt its connections.
 #[test]
 fn another_version_is_named_on_both_sides() {
+    let _beside = beside();
     ["99.0.0", env!("CARGO_PKG_VERSION")].into_iter().for_each(name_on_both_sides);
 }
 
@@ -210,6 +210,7 @@ fn pass_on(listener: &TcpListener, served: SocketAddr, change_at: Option<usize>)
 
 #[test]
 fn nobody_on_the_way_reads_or_changes_a_message() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let key = key_file(&folder, "key", RIGHT);
     let served = Served::start(netdyno(&["serve", "--bind", "127.0.0.1:0", "--key-file", &key]));
@@ -236,6 +237,7 @@ fn nobody_on_the_way_reads_or_changes_a_message() {
 
 #[test]
 fn one_client_at_a_time() {
+    let _beside = beside();
     let served = served();
     let reserve = || {
         let mut stream = remote::dial(address(&served), None, LONG).unwrap();
@@ -256,6 +258,7 @@ fn one_client_at_a_time() {
 
 #[test]
 fn a_worker_is_given_to_the_measurement_alone() {
+    let _beside = beside();
     let served = served();
     let mut stream = remote::dial(address(&served), None, LONG).unwrap();
     frame::send(&mut stream, &json!({ "Launch": { "session": 1 } })).unwrap();
@@ -266,6 +269,7 @@ fn a_worker_is_given_to_the_measurement_alone() {
 
 #[test]
 fn strangers_hold_up_nobody() {
+    let _beside = beside();
     let served = served();
     let silent: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(address(&served)).unwrap()).collect();
     let mut talking = TcpStream::connect(address(&served)).unwrap();
@@ -294,6 +298,7 @@ fn strangers_hold_up_nobody() {
 
 #[test]
 fn a_host_that_speaks_something_else_or_nothing() {
+    let _beside = beside();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = listener.local_addr().unwrap().to_string();
     let serving = thread::spawn(move || {
@@ -329,6 +334,7 @@ fn await_worker(served: &Served) {
 
 #[test]
 fn ctrl_c_ends_serving_and_what_is_measured() {
+    let _beside = beside();
     let mut served = served();
     let client = long_measurement(&served);
     await_worker(&served);
@@ -341,6 +347,7 @@ fn ctrl_c_ends_serving_and_what_is_measured() {
 
 #[test]
 fn ctrl_c_of_the_client_frees_the_host() {
+    let _beside = beside();
     let served = served();
     let client = long_measurement(&served);
     await_worker(&served);
@@ -352,6 +359,7 @@ fn ctrl_c_of_the_client_frees_the_host() {
 
 #[test]
 fn what_cannot_be_done_is_said_in_one_line() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let short = key_file(&folder, "short", "too short");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -378,6 +386,7 @@ fn what_cannot_be_done_is_said_in_one_line() {
 
 #[test]
 fn a_key_that_others_can_read_is_warned_of() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let file = key_file(&folder, "key", RIGHT);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,24 +1,12 @@
 //! `netdyno overlap`, end to end.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{error_of, stdout_of};
+use crate::common::schemas::record;
+use crate::common::{error_of, stdout_of};
 use netdyno_measure::overlap::plan::Method;
 use netdyno_measure::overlap::record::{Payer, Progress};
-use netdyno_measure::record::{Record, Status};
-use std::fs;
+use netdyno_measure::record::Status;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B";
-
-fn record(args: &[&str]) -> Record {
-    let text = stdout_of(&[args, &["--format", "json"]].concat());
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-1.schema.json");
-    let schema: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap();
-    Record::from_json(&text).unwrap()
-}
 
 #[test]
 fn the_simulated_layer_gives_back_who_moves_the_data() {
@@ -69,16 +57,6 @@ fn the_forms_of_a_result() {
     let same = stdout_of(&["compare", file, file]);
     assert!(same.contains("half_rtt") && same.contains("free_work"), "{same}");
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
-}
-
-#[test]
-fn layers_of_processes_are_measured_side_by_side() {
-    let few = ["--method", "pww", "--sizes", "64", "--launches", "1", "--max-time", "1s", "--wait", "yield"];
-    let table = stdout_of(&[&["overlap", "--over", "am+shm,tcp"], &few[..]].concat());
-    for layer in ["am+shm  ", "tcp  "] {
-        assert!(table.lines().any(|line| line.starts_with(layer)), "{table}");
-    }
-    assert_eq!(table.matches("stolen from work").count(), 2, "{table}");
 }
 
 #[test]

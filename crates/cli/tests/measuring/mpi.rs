@@ -1,13 +1,7 @@
 //! MPI as a layer, with workers started by the launcher.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-#[path = "common/mpi.rs"]
-mod mpi;
-
-use common::netdyno;
-use mpi::{compilers, launcher, prepare};
+use crate::common::mpi::{compilers, launcher, prepare};
+use crate::common::{alone, beside, netdyno};
 use netdyno_measure::record::{Found, Record};
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +17,7 @@ fn measuring(compiler: &Path, verb: &[&str]) -> Command {
 
 #[test]
 fn every_verb_measures_mpi_and_the_record_says_which() {
+    let _alone = alone();
     for compiler in compilers() {
         for verb in [
             &["logp"][..],
@@ -47,6 +42,7 @@ fn every_verb_measures_mpi_and_the_record_says_which() {
 
 #[test]
 fn a_job_that_cannot_be_is_one_line() {
+    let _beside = beside();
     for compiler in compilers() {
         let one_line = |mut command: Command, code: i32, says: &str| {
             let output = command.output().unwrap();

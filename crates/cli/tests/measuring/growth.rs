@@ -1,19 +1,10 @@
 //! The slowdown of plain MPI programs over a dial, for several message sizes. A program that does not know
 //! the hook runs alternately with the hook and without it, and medians over the runs are compared.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-#[path = "common/bench.rs"]
-mod bench;
-mod common;
-#[path = "common/mpi.rs"]
-mod mpi;
-
-use bench::{Bench, alone};
-use common::netdyno;
-use mpi::{launcher, prepare};
+use crate::common::bench::Bench;
+use crate::common::mpi::{launcher, prepare};
+use crate::common::{alone, netdyno};
 use serde_json::Value;
-use std::fs;
 
 /// The test program.
 const PROGRAM: &str = "programs/patterns.c";
@@ -31,7 +22,7 @@ impl Bench {
 
     /// Returns the tenth percentile of an operation's time, in microseconds. Other programs may use the
     /// processors, so the median would vary more.
-    fn run(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
+    fn time_us(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
         let report = self.folder.path().join("report.json").display().to_string();
         let (mpiexec, app) = (launcher(&self.compiler), self.folder.path().join("patterns"));
         let words = [&mpiexec.display().to_string(), "-n", "2", &app.display().to_string()];
@@ -46,7 +37,7 @@ impl Bench {
 
     /// Returns the growth of an operation's time, in microseconds.
     fn growth(&self, provider: &str, dials: &[&str], program: &[&str]) -> f64 {
-        let grown = |_| self.run(provider, dials, program) - self.run(provider, &[], program);
+        let grown = |_| self.time_us(provider, dials, program) - self.time_us(provider, &[], program);
         let mut all: Vec<f64> = (0..PAIRS).map(grown).collect();
         all.sort_by(f64::total_cmp);
         all[PAIRS / 2]
@@ -60,10 +51,6 @@ impl Bench {
             tries.last().is_some_and(|share| (shares[0]..=shares[1]).contains(share))
         });
         assert!(is_met, "{provider}, {dials:?}, {program:?}: grows by {tries:?} of {wanted_us} µs");
-    }
-
-    fn report(&self) -> Value {
-        serde_json::from_str(&fs::read_to_string(self.folder.path().join("report.json")).unwrap()).unwrap()
     }
 }
 
@@ -106,10 +93,10 @@ fn a_delivery_is_waited_for_where_the_program_is_said_to_wait() {
     let _alone = alone();
     for bench in Bench::all(PROGRAM) {
         let program = ["pingpong", "40", "65536"];
-        bench.run("tcp", &["--latency", "+400us"], &program);
+        bench.time_us("tcp", &["--latency", "+400us"], &program);
         let (local, report) = (sum(&bench.report(), "ended_locally"), bench.report());
         assert_eq!(sum(&report, "ended_delivered"), 0.0, "{report}");
-        bench.run("tcp", &["--latency", "+400us", "--completion", "delivered"], &program);
+        bench.time_us("tcp", &["--latency", "+400us", "--completion", "delivered"], &program);
         let report = bench.report();
         assert_eq!(sum(&report, "ended_locally"), 0.0, "{report}");
         assert_eq!(sum(&report, "ended_delivered") > 0.0, local > 0.0, "{report}");
@@ -144,7 +131,7 @@ fn a_gap_can_be_waited_for_at_the_sender() {
             bench.grows(provider, &at_interface, &flood, 100.0, [-1.0, 0.5]);
             // A sender that loses its processor sends later than it could.
             let at_sender = ["--send-gap", "=100us", "--link", "none", "--gap-at", "sender"];
-            bench.run(provider, &at_sender, &flood);
+            bench.time_us(provider, &at_sender, &flood);
             assert!(sum(&bench.report(), "refused") > 0.0, "{}", bench.report());
             bench.grows(provider, &at_sender, &flood, 100.0, [0.9, 10.0]);
             bench.grows(provider, &at_sender, &["stream", "20", "8"], 100.0, [0.9, 10.0]);

@@ -1,32 +1,20 @@
 //! A run leaves nothing behind, however it ends: no process, socket, file in shared memory or temporary file.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-#[path = "common/bench.rs"]
-mod bench;
-mod common;
-#[path = "common/mpi.rs"]
-mod mpi;
-#[path = "common/served.rs"]
-mod served;
-#[path = "common/traces.rs"]
-mod traces;
-
-use bench::{Bench, alone};
-use common::netdyno;
-use mpi::{launcher, prepare};
+use crate::common::bench::Bench;
+use crate::common::mpi::{launcher, prepare};
+use crate::common::served::Served;
+use crate::common::traces::Traces;
+use crate::common::{alone, netdyno};
 use netdyno_plugin::site::find;
 use netdyno_plugin::source::Source;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use served::Served;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
-use traces::Traces;
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,7 @@
 //! Model parameters of the simulated layer for which earlier versions gave wrong results, found by other
 //! people than the authors.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{error_of, stdout_of};
+use crate::common::{error_of, stdout_of};
 use netdyno_measure::record::{Record, Status};
 
 fn measured(args: &str) -> Record {

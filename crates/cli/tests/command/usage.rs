@@ -1,14 +1,9 @@
 //! The command as seen by a new user: help, mistakes, places of results, messages.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{netdyno, run, stdout_of};
+use crate::common::{names, netdyno, run, stdout_of};
 use netdyno_measure::record::Record;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
@@ -223,45 +218,6 @@ fn a_record_keeps_the_command_line() {
     assert_eq!(record.command_line[1..], args);
 }
 
-/// Returns the names of the files in a folder.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-#[test]
-fn the_bare_command_leaves_files_where_it_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let bare = |args: &[&str]| {
-        let short = ["--launches", "1", "--max-time", "1s", "--wait", common::wait(), "--over", "am+shm"];
-        let mut command = netdyno(&[&short, args].concat());
-        let output = common::alone(command.current_dir(folder.path()));
-        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-        output
-    };
-    let output = bare(&[]);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("am+shm"));
-    assert_eq!(names(folder.path()), ["netdyno-results"]);
-    let kept = names(&folder.path().join("netdyno-results"));
-    assert_eq!(kept.len(), 2, "{kept:?}");
-    assert!(
-        kept[0].ends_with("Z.html") && kept[1].ends_with("Z.json") && kept[0].starts_with("20"),
-        "{kept:?}"
-    );
-    let text = stderr(&output);
-    assert!(kept.iter().all(|name| text.contains(&format!("netdyno-results/{name}"))), "{text}");
-    fs::remove_dir_all(folder.path().join("netdyno-results")).unwrap();
-
-    let record = Record::from_json(&String::from_utf8_lossy(&bare(&["--format", "json"]).stdout)).unwrap();
-    assert_eq!((record.results.len(), &*record.results[0].layer), (1, "am+shm"));
-    assert!(names(folder.path()).is_empty(), "a form that is asked for goes to standard output alone");
-    assert!(bare(&["--out", "run.csv"]).stdout.is_empty());
-    assert_eq!(names(folder.path()), ["run.csv"]);
-}
-
 #[test]
 fn quiet_is_quiet_and_verbose_tells_each_launch() {
     let sim = ["logp", "--over", "sim", "--truth", TRUTH, "--launches", "3"];
@@ -354,7 +310,7 @@ fn a_signal_to_run_is_its_exit_code() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = netdyno(&["run", "--latency", "+1us", "--", "sleep", "60"]).spawn().unwrap();
         // The command catches signals before it starts the program.
-        while common::workers_of(child.id()).is_empty() {
+        while crate::common::workers_of(child.id()).is_empty() {
             sleep(Duration::from_millis(10));
         }
         Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();

@@ -1,10 +1,6 @@
 //! Layers in C: built, measured, refused.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::netdyno;
+use crate::common::{beside, netdyno};
 use netdyno_measure::record::Record;
 use std::fs;
 use std::path::Path;
@@ -40,6 +36,7 @@ fn skeleton(folder: &Path) -> String {
 
 #[test]
 fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
+    let _beside = beside();
     for (source, procs) in [("skeleton", "2"), ("requests", "3")] {
         let folder = tempfile::tempdir().unwrap();
         // The source comes from the command, because a user may have nothing else.
@@ -62,6 +59,7 @@ fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
 
 #[test]
 fn what_is_built_is_listed_and_what_is_missing_says_how_to_get_it() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let layers = command(folder.path(), &["layers"]).env("PATH", "/nowhere").output().unwrap();
     let layers = stdout_of(&layers);
@@ -76,6 +74,7 @@ fn what_is_built_is_listed_and_what_is_missing_says_how_to_get_it() {
 
 #[test]
 fn bad_input_is_told_in_one_line() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text.so");
     fs::write(&text, "no library\n").unwrap();
@@ -102,6 +101,7 @@ fn bad_input_is_told_in_one_line() {
 
 #[test]
 fn a_setting_that_a_layer_does_not_know_ends_the_launch() {
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let built = skeleton(folder.path());
     let output = command(folder.path(), &["logp", "--over", "plugin"])

@@ -1,17 +1,9 @@
 //! The apparatus end to end: MPI programs over dials, their exit codes, and unsupported cases.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-#[path = "common/bench.rs"]
-mod bench;
-mod common;
-#[path = "common/mpi.rs"]
-mod mpi;
-
-use bench::{Bench, alone};
-use common::netdyno;
-use mpi::{launcher, prepare};
-use netdyno_measure::sweep::Sweep;
+use crate::common::bench::Bench;
+use crate::common::mpi::{launcher, prepare};
+use crate::common::schemas::validate;
+use crate::common::{alone, netdyno};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -61,10 +53,6 @@ impl Bench {
         self.netdyno(&[&["run", "--link", "none", "--report", &report], dials, &["--"], &words].concat())
             .output()
             .unwrap()
-    }
-
-    fn report(&self) -> Value {
-        serde_json::from_str(&fs::read_to_string(self.file("report.json")).unwrap()).unwrap()
     }
 }
 
@@ -471,8 +459,7 @@ fn a_sweep_goes_on_after_a_kill() {
     assert!(stderr(&output).contains("going on after"), "{}", stderr(&output));
     assert!(!journal.exists());
     let sweep: Value = serde_json::from_str(&fs::read_to_string(bench.file("sweep.json")).unwrap()).unwrap();
-    let schema: Value = serde_json::from_str(&fs::read_to_string(SWEEP_SCHEMA).unwrap()).unwrap();
-    jsonschema::validate(&schema, &sweep).unwrap();
+    validate("netdyno-sweep-1", &sweep);
     assert_eq!(sweep["runs"].as_array().unwrap().len(), 2 * (1 + 4));
     let dial = &sweep["dials"][0];
     // Each run waits for 100 latencies, so the medians rise.
@@ -515,20 +502,6 @@ fn a_journal_is_of_one_sweep_and_of_one_program() {
     fs::rename(&before, &built).unwrap();
     let output = bench.netdyno(&args).output().unwrap();
     assert!(output.status.success() && stderr(&output).contains("going on after"), "{}", stderr(&output));
-}
-
-/// The published schema, on which readers of the record rely.
-const SWEEP_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-sweep-1.schema.json");
-
-#[test]
-fn the_published_schema_is_that_of_the_sweep() {
-    let derived = serde_json::to_value(schemars::schema_for!(Sweep)).unwrap();
-    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
-        fs::write(SWEEP_SCHEMA, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
-        return;
-    }
-    let published: Value = serde_json::from_str(&fs::read_to_string(SWEEP_SCHEMA).unwrap()).unwrap();
-    assert_eq!(derived, published, "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! The report in headless Chromium: it renders, prints nothing on the console, and is readable in windows of
 //! every width. The tests are skipped with a message if Chromium is missing; `./check` installs it.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-#[path = "../../report/tests/support/mod.rs"]
+#[path = "../../../report/tests/support/mod.rs"]
 mod support;
 
-use common::{stdout_of, wait};
+use crate::common::{alone, beside, stdout_of, wait};
 use netdyno_measure::record::{Found, LayerResult, Record};
 use netdyno_report::compare::{Side, Terms, compare};
 use netdyno_report::html;
@@ -40,6 +37,7 @@ fn chromium(folder: &Path, args: &[&str], page: &Path) -> Output {
 
 #[test]
 fn the_report_renders_without_a_word_on_the_console() {
+    let _alone = alone();
     if Command::new("chromium").arg("--version").output().is_err() {
         println!("SKIPPED: no Chromium");
         return;
@@ -72,6 +70,7 @@ fn the_report_renders_without_a_word_on_the_console() {
 /// Checks that the test above can fail: an error in a script reaches the console.
 #[test]
 fn an_error_in_a_script_is_seen() {
+    let _beside = beside();
     if Command::new("chromium").arg("--version").output().is_err() {
         println!("SKIPPED: no Chromium");
         return;
@@ -142,6 +141,7 @@ fn compared(a: &Record, b: &Record) -> String {
 /// an axis. No curve runs backwards.
 #[test]
 fn every_page_can_be_read_at_every_width() {
+    let _beside = beside();
     if Command::new("chromium").arg("--version").output().is_err() {
         println!("SKIPPED: no Chromium");
         return;
@@ -156,7 +156,7 @@ fn every_page_can_be_read_at_every_width() {
         }
     }
     let looks = folder.path().join("looks.html");
-    let script = include_str!("common/layout.js");
+    let script = include_str!("../common/layout.js");
     let text = format!("<!DOCTYPE html><meta charset='utf-8'><body>{frames}<script>{script}</script>");
     std::fs::write(&looks, text).unwrap();
     let looked = chromium(folder.path(), &["--allow-file-access-from-files", "--dump-dom"], &looks);

@@ -1,18 +1,12 @@
 //! `netdyno compare`, end to end.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{error_of, run, stdout_of};
+use crate::common::schemas::validate;
+use crate::common::{error_of, run, stdout_of};
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::Record;
-use netdyno_report::compare::Comparison;
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
-
-const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-compare-1.schema.json");
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 
@@ -60,24 +54,12 @@ fn doubts(of: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_published_schema_is_that_of_the_comparison() {
-    let derived = serde_json::to_value(schemars::schema_for!(Comparison)).unwrap();
-    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
-        fs::write(SCHEMA_FILE, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
-        return;
-    }
-    let published: Value = serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap();
-    assert_eq!(derived, published, "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
-}
-
-#[test]
 fn two_runs_are_compared_with_intervals_and_doubts() {
     let folder = Folder::new();
     let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
     let b = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
     let comparison = json(&[&a, &b]);
-    let schema: Value = serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap();
-    jsonschema::validate(&schema, &comparison).unwrap();
+    validate("netdyno-compare-1", &comparison);
     assert_eq!(comparison["schema"], "netdyno-compare/1");
     assert!(doubts(&comparison).contains(&"not_interleaved"));
 

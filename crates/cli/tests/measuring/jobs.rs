@@ -1,18 +1,10 @@
 //! The command as an MPI job: the processes find each other through MPI, and rank 0 measures and writes the
 //! result.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-#[path = "common/mpi.rs"]
-mod mpi;
-#[path = "common/network.rs"]
-mod network;
-
-use common::{alone, assert_launched};
-use mpi::{compilers, launcher, prepare};
+use crate::common::mpi::{compilers, launcher, prepare};
+use crate::common::network::{A, B, Network};
+use crate::common::{alone, assert_launched, beside};
 use netdyno_measure::record::Record;
-use network::{A, B, Network};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -53,10 +45,11 @@ fn error_of(output: Output, code: i32) -> String {
 
 #[test]
 fn a_pair_measures_mpi_and_other_layers() {
+    let _alone = alone();
     for compiler in compilers() {
         let args =
             [&["logp", "--over", "mpi,am+shm,am+udp,udp,tcp", "--label", "mpi=own"], &LITTLE[..]].concat();
-        let record = record(alone(&mut job(&compiler, "2", &args)));
+        let record = record(job(&compiler, "2", &args).output().unwrap());
         assert_eq!(record.results.len(), 5);
         assert_launched(&record, 2);
         for result in &record.results {
@@ -73,13 +66,14 @@ fn a_pair_measures_mpi_and_other_layers() {
 
 #[test]
 fn every_verb_measures() {
+    let _alone = alone();
     for compiler in compilers() {
         for (procs, verb) in [
             ("2", &["bulk", "--largest", "16KiB", "--over", "mpi,tcp"][..]),
             ("3", &["contention", "--over", "mpi,am+udp"]),
             ("2", &["overlap", "--method", "pww", "--sizes", "64", "--over", "mpi,udp"]),
         ] {
-            let record = record(alone(&mut job(&compiler, procs, &[verb, &LITTLE[..]].concat())));
+            let record = record(job(&compiler, procs, &[verb, &LITTLE[..]].concat()).output().unwrap());
             for result in &record.results {
                 assert_eq!(result.verb(), verb[0]);
             }
@@ -91,10 +85,11 @@ fn every_verb_measures() {
 
 #[test]
 fn the_main_job_writes_its_files_once() {
+    let _alone = alone();
     let Some(compiler) = compilers().into_iter().next() else { return };
     let folder = tempfile::tempdir().unwrap();
     let args = ["--dir", folder.path().to_str().unwrap()];
-    let output = alone(&mut job(&compiler, "2", &[&args, &LITTLE[..6]].concat()));
+    let output = job(&compiler, "2", &[&args, &LITTLE[..6]].concat()).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stderr}");
     assert_eq!(stderr.matches("wrote ").count(), 1, "{stderr}");
@@ -106,6 +101,7 @@ fn the_main_job_writes_its_files_once() {
 
 #[test]
 fn what_is_wrong_is_said_once() {
+    let _beside = beside();
     for compiler in compilers() {
         for (procs, args, code, says) in [
             ("3", &["logp", "--over", "udp"][..], 2, "the job has 3 processes, and 2 are wanted"),
@@ -129,6 +125,7 @@ fn what_is_wrong_is_said_once() {
 
 #[test]
 fn a_launcher_of_another_library_is_told() {
+    let _beside = beside();
     let Some(compiler) = compilers().into_iter().next() else { return };
     let mut alone = Command::new(env!("CARGO_BIN_EXE_netdyno"));
     alone.args(["logp", "--over", "udp"]).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]);
@@ -169,6 +166,7 @@ fn ends(job: &mut Child) {
 
 #[test]
 fn a_killed_process_ends_the_job() {
+    let _beside = beside();
     for (nth, compiler) in compilers().iter().enumerate() {
         for over in ["mpi", "tcp"] {
             let mark = format!("NETDYNO_TEST=job-{}-{nth}-{over}", std::process::id());
@@ -238,6 +236,7 @@ fn job_across(
 
 #[test]
 fn a_job_reaches_across_hosts() {
+    let _alone = alone();
     let Some(network) = Network::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     for compiler in compilers() {
@@ -250,7 +249,7 @@ fn a_job_reaches_across_hosts() {
                 continue;
             };
             // One layer is enough, because every layer uses the link between the hosts.
-            let record = record(alone(&mut job));
+            let record = record(job.output().unwrap());
             assert_launched(&record, 2);
             for result in &record.results {
                 assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);

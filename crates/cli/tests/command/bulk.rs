@@ -1,30 +1,15 @@
 //! `netdyno bulk`, end to end.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{assert_launched, error_of, stdout_of, wait};
-use netdyno_measure::record::{Record, Status};
-use std::fs;
+use crate::common::schemas::record_text;
+use crate::common::{error_of, stdout_of};
+use netdyno_measure::record::Record;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B,change=8KiB,change_G=0.25ns/B,change_L=20us";
 
-fn record(args: &[&str]) -> (Record, String) {
-    let text = stdout_of(&[args, &["--format", "json"]].concat());
-    (Record::from_json(&text).unwrap(), text)
-}
-
-fn assert_valid(text: &str) {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-1.schema.json");
-    let schema: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    jsonschema::validate(&schema, &serde_json::from_str(text).unwrap()).unwrap();
-}
-
 #[test]
 fn the_simulated_layer_gives_back_its_g_and_its_change() {
-    let (record, text) = record(&["bulk", "--over", "sim", "--truth", TRUTH]);
-    assert_valid(&text);
+    let text = record_text(&["bulk", "--over", "sim", "--truth", TRUTH]);
+    let record = Record::from_json(&text).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let result = &json["results"][0];
     assert_eq!((&result["verb"], &result["size_bytes"]), (&"bulk".into(), &1.into()));
@@ -42,42 +27,6 @@ fn the_simulated_layer_gives_back_its_g_and_its_change() {
     assert!((bulk.segments[0].G.value_ns_per_byte.unwrap() / 0.5 - 1.0).abs() < 0.01);
     assert_eq!(bulk.sizes.last().unwrap().size_bytes, 4 << 20);
     assert_eq!(bulk.launches.len(), 9);
-}
-
-/// Checks real layers as far as a busy machine permits.
-#[test]
-fn real_layers_are_measured_at_every_size() {
-    let args = ["bulk", "--over", "am+shm,vi+shm,vi+udp,udp,tcp", "--largest", "256KiB", "--launches", "2"];
-    let (record, text) = record(&[&args[..], &["--max-time", "1s", "--wait", wait()]].concat());
-    assert_valid(&text);
-    assert_launched(&record, 2);
-    for result in &record.results {
-        assert!(result.launches_in_all() <= 2, "{}", result.layer);
-        let bulk = result.bulk().unwrap();
-        let largest = if result.layer == "udp" { 65_507 } else { 256 << 10 };
-        assert_eq!(bulk.sizes.last().unwrap().size_bytes, largest);
-        assert_eq!(bulk.largest_bytes, (result.layer == "udp").then_some(largest));
-        let is_said = result.doubts.iter().any(|doubt| doubt.name == "largest_message");
-        assert_eq!(is_said, result.layer == "udp");
-        for size in &bulk.sizes {
-            assert!(size.T.value_ns.unwrap() > 0.0 && size.o_s.value_ns.is_some(), "{}", result.layer);
-            assert_ne!(size.T.status, Status::Unobservable);
-            // A launch whose processors were moved belongs to another stratum.
-            assert_eq!(size.T.launches, result.launches(), "{}", result.layer);
-            assert!(size.T.launches >= 1 && size.T.samples >= size.T.launches as u64);
-        }
-    }
-}
-
-/// A message exceeds every buffer of the system, in both directions at once.
-#[test]
-fn four_mebibytes_do_not_get_stuck() {
-    let over = "tcp,vi+shm,vi+udp";
-    let args = ["bulk", "--over", over, "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
-    let (record, _) = record(&[&args[..], &["--wait", "block"]].concat());
-    for result in &record.results {
-        assert_eq!(result.bulk().unwrap().sizes.last().unwrap().size_bytes, 4 << 20, "{}", result.layer);
-    }
 }
 
 #[test]

@@ -1,10 +1,6 @@
 //! `--launcher`: starts the processes of a launch, and reports its errors.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{error_of, netdyno};
+use crate::common::{beside, error_of, netdyno};
 use netdyno_measure::record::Record;
 use std::time::{Duration, Instant};
 
@@ -24,6 +20,7 @@ fn measuring<'a>(launcher: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_launcher_starts_pairs_and_many() {
+    let _beside = beside();
     let launcher = launcher(START);
     for verb in [
         &["logp", "--over", "am+shm,vi+shm,vi+udp,udp,tcp"][..],
@@ -44,6 +41,7 @@ fn a_launcher_starts_pairs_and_many() {
 
 #[test]
 fn what_a_launcher_cannot_do_is_said_in_one_line() {
+    let _beside = beside();
     let one_more = launcher(&START.replacen("n=$1", "n=$(($1 + 1))", 1));
     let without_key = launcher(&START.replace("\"$@\"", "env -u NETDYNO_KEY \"$@\""));
     let cases: &[(&str, i32, &str)] = &[
@@ -78,6 +76,7 @@ fn marked(mark: &str) -> usize {
 
 #[test]
 fn nothing_outlives_a_launch_whose_process_is_killed() {
+    let _beside = beside();
     // The last process dies while it measures or, on a busy machine, before it connects.
     let deadly = launcher(&START.replace("wait", "sleep 1; kill -9 $!; sleep 5; exit 9"));
     let mark = format!("NETDYNO_TEST=killed-{}", std::process::id());

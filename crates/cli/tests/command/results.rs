@@ -1,45 +1,19 @@
 //! The built command end to end: results, forms, records, bad input.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{assert_launched, error_of, run, stdout_of, wait};
-use netdyno_measure::record::{LayerResult, Limit, Ratio, Record, Status};
+use crate::common::schemas::{record, record_text};
+use crate::common::{error_of, run, stdout_of};
+use netdyno_measure::record::{Limit, Record, Status};
 use std::fs;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 /// The layers that need only this machine.
 const ALL: &str = "am+shm,am+udp,vi+shm,vi+udp,udp,tcp";
 
-fn record(args: &[&str]) -> (Record, String) {
-    let text = stdout_of(args);
-    (Record::from_json(&text).unwrap(), text)
-}
-
-const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/netdyno-1.schema.json");
-
-fn schema() -> serde_json::Value {
-    serde_json::from_str(&fs::read_to_string(SCHEMA_FILE).unwrap()).unwrap()
-}
-
-#[test]
-fn the_published_schema_is_that_of_the_record() {
-    let derived = serde_json::to_value(schemars::schema_for!(Record)).unwrap();
-    if std::env::var_os("NETDYNO_WRITE_SCHEMA").is_some() {
-        fs::write(SCHEMA_FILE, serde_json::to_string_pretty(&derived).unwrap() + "\n").unwrap();
-        return;
-    }
-    assert_eq!(derived, schema(), "run the test with NETDYNO_WRITE_SCHEMA=1 and look at what changed");
-}
-
 #[test]
 fn the_simulated_layer_comes_back_and_its_record_is_valid() {
-    let args = ["logp", "--over", "sim", "--truth", TRUTH, "--format", "json"];
-    let (record, text) = record(&args);
+    let text = record_text(&["logp", "--over", "sim", "--truth", TRUTH]);
+    let record = Record::from_json(&text).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    jsonschema::validate(&schema(), &json).unwrap();
-
     assert_eq!(json["schema"], "netdyno/1");
     let result = &json["results"][0];
     assert_eq!(
@@ -65,8 +39,7 @@ fn the_simulated_layer_comes_back_and_its_record_is_valid() {
 #[test]
 fn status_says_what_a_figure_is_worth() {
     let g = |truth: &str| {
-        let (record, _) =
-            record(&["logp", "--over", "sim", "--launches", "1", "--format", "json", "--truth", truth]);
+        let record = record(&["logp", "--over", "sim", "--launches", "1", "--truth", truth]);
         record.results[0].parameters.g.clone()
     };
     assert_eq!(g("o_s=4us,o_r=5us,g=2us,L=7us").status, Status::UpperBound);
@@ -78,189 +51,11 @@ fn status_says_what_a_figure_is_worth() {
 fn the_same_seed_gives_the_same_figures() {
     let parameters = |seed: &str| {
         let truth = format!("{TRUTH},noise=0.1");
-        let args = [
-            "logp",
-            "--over",
-            "sim",
-            "--truth",
-            &truth,
-            "--launches",
-            "2",
-            "--seed",
-            seed,
-            "--format",
-            "json",
-        ];
-        record(&args).0.results[0].parameters.clone()
+        let args = ["logp", "--over", "sim", "--truth", &truth, "--launches", "2", "--seed", seed];
+        record(&args).results[0].parameters.clone()
     };
     assert_eq!(parameters("5"), parameters("5"));
     assert_ne!(parameters("5"), parameters("6"));
-}
-
-#[test]
-fn real_layers_are_measured_interleaved() {
-    let args = ["logp", "--over", ALL, "--launches", "2", "--max-time", "4s", "--wait", wait()];
-    // Such launches soon have enough samples.
-    let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
-    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    assert_eq!(record.results.len(), 6);
-    assert_launched(&record, 2);
-    for result in &record.results {
-        assert_eq!(result.cpus.len(), 2);
-        assert!(result.distance.is_some());
-        let p = &result.parameters;
-        let value = |p: &netdyno_measure::record::Parameter| p.value_ns.unwrap();
-        assert!(
-            value(&p.rtt) > 0.0 && value(&p.o_s).is_finite() && value(&p.o_poll) > 0.0,
-            "{}",
-            result.layer
-        );
-        let p50 = p.rtt.quantiles_ns["p50"];
-        assert!(p.rtt.quantiles_ns["min"] <= p50 && p50 <= p.rtt.quantiles_ns["max"]);
-        assert!(!result.logp().unwrap().launches[0].rtt_after_pause_ns.is_empty());
-        assert_eq!(result.logp().unwrap().checks.streams.len(), 2);
-        let transport = result.logp().unwrap().launches[0].transport;
-        assert_eq!(transport.is_some(), ["am+udp", "vi+udp"].contains(&&*result.layer));
-        assert!(transport.is_none_or(|transport| transport.sent > 0 && transport.memory_bytes < 1 << 20));
-    }
-    assert!(record.ratios.iter().any(|ratio| ratio.numerator == "udp" && ratio.parameter == "rtt"));
-}
-
-#[test]
-fn every_size_and_way_to_wait_works() {
-    for (over, size, how) in [
-        ("am+shm", "1", "yield"),
-        ("am+shm", "33", "yield"),
-        ("am+shm", "4096", "yield"),
-        ("am+udp", "1", "block"),
-        ("am+udp", "33", "yield"),
-        ("am+udp", "1380", "block"),
-        ("vi+shm", "1", "block"),
-        ("vi+shm", "20000", "yield"),
-        ("vi+udp", "33", "block"),
-        ("vi+udp", "5000", "yield"),
-        ("udp", "1", "block"),
-        ("udp", "32768", "block"),
-        ("tcp", "1", "block"),
-        ("tcp", "4096", "yield"),
-    ] {
-        let args =
-            ["logp", "--over", over, "--size", size, "--wait", how, "--launches", "1", "--max-time", "1s"];
-        let (record, _) = record(&[&args[..], &["--format", "json"]].concat());
-        assert_eq!(
-            (record.results[0].size_bytes.to_string(), &record.results[0].wait[..]),
-            (size.to_owned(), how)
-        );
-    }
-}
-
-/// The ratio of polling and blocking comes from interleaved launches.
-#[test]
-fn ways_to_wait_are_measured_against_each_other() {
-    let args =
-        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "4s"];
-    // Such launches soon have enough samples.
-    let (record, text) = record(&[&args[..], &["--precision", "0.5", "--format", "json"]].concat());
-    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let measured: Vec<_> = record.results.iter().map(|result| (result.name(), &result.wait[..])).collect();
-    let expected = ["vi+shm (block)", "vi+shm (yield)", "vi+udp (block)", "vi+udp (yield)"];
-    assert_eq!(measured.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), expected);
-    assert_eq!(
-        measured.iter().map(|(_, wait)| *wait).collect::<Vec<_>>(),
-        ["block", "yield", "block", "yield"]
-    );
-    let is_rtt = |ratio: &&Ratio| ratio.parameter == "rtt" && ratio.numerator == "vi+shm (yield)";
-    let [block, yielding] = &record.results[..2] else { panic!("{text}") };
-    let stratum = |result: &LayerResult| result.headline().map(|stratum| stratum.name.clone());
-    let Some(ratio) = record.ratios.iter().find(is_rtt) else {
-        assert_ne!(stratum(block), stratum(yielding), "launches of one stratum are compared");
-        return;
-    };
-    assert_eq!(ratio.denominator, "vi+shm (block)");
-    assert!((1..=block.launches()).contains(&ratio.pairs), "{ratio:?}");
-}
-
-#[test]
-fn a_bad_network_costs_time_and_no_message() {
-    let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
-    let layers = "am+udp,vi+udp,udp";
-    let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "2s"];
-    let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
-    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let [messages, interfaces, bare] = &record.results[..] else { panic!("{text}") };
-    assert_eq!(bare.faults, None);
-    for spoilt in [messages, interfaces] {
-        assert_eq!(spoilt.faults.as_deref(), Some(faults));
-        assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
-        let transport = spoilt.logp().unwrap().launches[0].transport.unwrap();
-        assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
-    }
-}
-
-#[test]
-fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
-    let dials = "latency=50us,send-overhead+10us";
-    let args =
-        ["logp", "--over", "am+shm,am+udp,tcp", "--dials", dials, "--launches", "1", "--max-time", "1s"];
-    let (record, text) = record(&[&args[..], &["--wait", wait(), "--format", "json"]].concat());
-    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let [shm, udp, bare] = &record.results[..] else { panic!("{text}") };
-    assert_eq!(bare.dials, None);
-    for dialled in [shm, udp] {
-        assert_eq!(dialled.dials.as_deref(), Some(dials));
-        assert!(dialled.doubts.iter().any(|doubt| doubt.name == "dialled" && doubt.text.contains(dials)));
-        let rtt = &dialled.logp().unwrap().launches[0].rtt;
-        assert!(rtt.batches_ns.iter().all(|&ns| ns >= 119_900.0), "{rtt:?}");
-    }
-}
-
-#[test]
-fn a_dialled_link_changes_with_time_as_its_profile_says() {
-    let args = ["logp", "--over", "am+shm,am+udp,tcp", "--dials", "send-overhead+10us"];
-    let rest = ["--profile", "interrupt-coalescing", "--launches", "1", "--max-time", "1s", "--wait", wait()];
-    let (record, text) = record(&[&args[..], &rest, &["--format", "json"]].concat());
-    jsonschema::validate(&schema(), &serde_json::from_str(&text).unwrap()).unwrap();
-    let [shm, udp, bare] = &record.results[..] else { panic!("{text}") };
-    assert_eq!((&bare.dials, &bare.profile), (&None, &None));
-    for dialled in [shm, udp] {
-        assert!(
-            dialled.profile.as_ref().unwrap().starts_with("repeat 50us\nat 0ns latency+50us\n"),
-            "{text}"
-        );
-        let doubt = dialled.doubts.iter().find(|doubt| doubt.name == "dialled").unwrap();
-        assert!(doubt.text.ends_with("send-overhead+10us and a profile in time of 2 points"), "{doubt:?}");
-        // Each end waits for the end of its period. If the profile began anew with each message, or never,
-        // both ends would wait 50 us.
-        let rtt = &dialled.logp().unwrap().launches[0].rtt;
-        let mean = rtt.batches_ns.iter().sum::<f64>() / rtt.batches_ns.len() as f64;
-        assert!(mean >= 45_000.0 && rtt.min_ns < 109_000.0, "{rtt:?}");
-    }
-}
-
-#[test]
-fn sockets_are_where_they_are_asked_for() {
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let has_ipv6 = std::net::UdpSocket::bind("[::1]:0").is_ok();
-    for host in [Some("localhost"), has_ipv6.then_some("::1"), Some(&free)].into_iter().flatten() {
-        let args = [
-            "logp",
-            "--over",
-            "am+udp,vi+udp,udp,tcp",
-            "--bind",
-            host,
-            "--launches",
-            "1",
-            "--max-time",
-            "1s",
-        ];
-        stdout_of(&[&args[..], &["--wait", wait()]].concat());
-    }
-    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    for over in ["am+udp", "vi+udp"] {
-        let line = error_of(&["logp", "--over", over, "--bind", &address], 2);
-        assert!(line.contains(&address) && line.contains("choose another port"), "{line}");
-    }
 }
 
 #[test]
@@ -289,19 +84,6 @@ fn the_forms_of_a_result() {
 
 fn table_of(file: &str) -> String {
     netdyno_report::table::render(&Record::from_json(&fs::read_to_string(file).unwrap()).unwrap(), 80)
-}
-
-#[test]
-fn the_main_job_writes_record_and_report() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().to_str().unwrap();
-    let table = stdout_of(&["--launches", "1", "--max-time", "1s", "--wait", wait(), "--dir", dir]);
-    for layer in ["am+shm", "am+udp", "udp", "tcp"] {
-        assert!(table.contains(layer), "{table}");
-    }
-    let record = fs::read_to_string(folder.path().join("netdyno.json")).unwrap();
-    assert_eq!(Record::from_json(&record).unwrap().results.len(), 4);
-    assert!(folder.path().join("netdyno-report.html").exists());
 }
 
 #[test]

@@ -1,10 +1,6 @@
 //! `netdyno export` end to end. The output for SimGrid is simulated if SimGrid is installed.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{error_of, run, stdout_of};
+use crate::common::{error_of, run, stdout_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,18 +1,10 @@
 //! Measurements between two hosts of the tests' own, and failures of a host or of its link.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-#[path = "common/network.rs"]
-mod network;
-#[path = "common/served.rs"]
-mod served;
-
-use common::workers_of;
+use crate::common::network::{A, B, B6, NOBODY, Network};
+use crate::common::served::{LONG, Served};
+use crate::common::{beside, workers_of};
 use netdyno_measure::record::{LayerResult, Record};
-use network::{A, B, B6, NOBODY, Network};
 use rustix::process::{Pid, Signal, kill_process};
-use served::{LONG, Served};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,6 +76,7 @@ fn ends(worker: u32) {
 
 #[test]
 fn layers_are_measured_across() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
     for (client_at, peer, over) in [(A, B, "am+udp,vi+udp,udp,tcp"), ("fd77::1", B6, "am+udp,vi+udp,tcp")] {
@@ -103,6 +96,7 @@ fn layers_are_measured_across() {
 
 #[test]
 fn an_address_that_does_not_answer() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     for (peer, says) in [(NOBODY, "there is no answer"), (B, "run `netdyno serve` on that host")] {
         let began = Instant::now();
@@ -114,6 +108,7 @@ fn an_address_that_does_not_answer() {
 
 #[test]
 fn a_killed_host_is_reported() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     for over in ["am+udp", "udp", "tcp"] {
         let mut served = serve(&network);
@@ -132,6 +127,7 @@ fn a_killed_host_is_reported() {
 
 #[test]
 fn a_killed_worker_is_reported_on_both_sides() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
     let client = measuring(&network, &served, "am+udp", LONG_LASTING);
@@ -145,6 +141,7 @@ fn a_killed_worker_is_reported_on_both_sides() {
 
 #[test]
 fn a_killed_client_frees_the_host() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
     let mut client = measuring(&network, &served, "tcp", LONG_LASTING);
@@ -174,6 +171,7 @@ fn link_down_for_a_while(over: &str, link: impl Fn(&Network, &str)) -> Option<Ou
 
 #[test]
 fn am_udp_goes_on_when_the_link_is_back() {
+    let _beside = beside();
     for link in [Network::link_of_a, Network::link_of_b] {
         let Some(output) = link_down_for_a_while("am+udp", link) else { return };
         record(output);
@@ -182,6 +180,7 @@ fn am_udp_goes_on_when_the_link_is_back() {
 
 #[test]
 fn tcp_goes_on_when_the_link_is_back() {
+    let _beside = beside();
     for link in [Network::link_of_a, Network::link_of_b] {
         let Some(output) = link_down_for_a_while("tcp", link) else { return };
         record(output);
@@ -191,6 +190,7 @@ fn tcp_goes_on_when_the_link_is_back() {
 /// The udp layer does not retransmit lost messages.
 #[test]
 fn udp_goes_on_or_says_what_it_lacks() {
+    let _beside = beside();
     let Some(output) = link_down_for_a_while("udp", Network::link_of_b) else { return };
     if !output.status.success() {
         let line = one_line(output, 1);
@@ -200,6 +200,7 @@ fn udp_goes_on_or_says_what_it_lacks() {
 
 #[test]
 fn a_link_that_stays_down_is_an_error_on_both_sides() {
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
     let client = measuring(&network, &served, "am+udp", LONG_LASTING);

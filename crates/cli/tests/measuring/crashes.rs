@@ -1,10 +1,6 @@
 //! Killed processes and Ctrl-C: one clear line, a bounded time, nothing left behind.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
-mod common;
-
-use common::{netdyno, wait, workers_of};
+use crate::common::{alone, netdyno, wait, workers_of};
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -76,6 +72,7 @@ fn kill_at_random(layers: &[&str], times: u64) {
 
 #[test]
 fn a_killed_peer_is_reported() {
+    let _alone = alone();
     // Every check has 50 kills over shared memory, and fewer over sockets.
     kill_at_random(&["am+shm"], 50);
     kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp"], 15);
@@ -84,6 +81,7 @@ fn a_killed_peer_is_reported() {
 /// The surviving worker itself detects the end of its peer, not only the launching side.
 #[test]
 fn the_survivor_reports_what_it_saw() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result.json");
     // A kill may hit a process before it is connected, or after it has delivered its data.
@@ -100,6 +98,7 @@ fn the_survivor_reports_what_it_saw() {
 /// There is no result before three launches have ended.
 #[test]
 fn ctrl_c_leaves_nothing() {
+    let _alone = alone();
     for (name, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("result.json");
@@ -146,6 +145,7 @@ fn after_launches(child: &mut Child, count: usize) -> Vec<u32> {
 
 #[test]
 fn ctrl_c_after_three_launches_writes_what_there_is() {
+    let _alone = alone();
     for (verb, name, number) in
         [("logp", Signal::INT, 2), ("logp", Signal::TERM, 15), ("bulk", Signal::INT, 2)]
     {
@@ -180,6 +180,7 @@ fn ctrl_c_after_three_launches_writes_what_there_is() {
 /// After the command is killed, only the kernel can end the workers.
 #[test]
 fn a_killed_command_takes_its_workers_along() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut child = measuring("am+shm", folder.path().join("result.json").to_str().unwrap());
     let workers = two_workers(&mut child);

@@ -1,0 +1,16 @@
+//! The command without a layer of this machine: simulated measurements, saved records, help, bad input.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod bulk;
+#[path = "../common/mod.rs"]
+mod common;
+mod compare;
+mod contention;
+mod export;
+mod found;
+mod overlap;
+mod registration;
+mod results;
+mod schemas;
+mod usage;

@@ -1,0 +1,19 @@
+//! The command measures. Some of these tests have the processors for themselves (`alone`).
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod apparatus;
+mod browser;
+#[path = "../common/mod.rs"]
+mod common;
+mod crashes;
+mod growth;
+mod hosts;
+mod jobs;
+mod launchers;
+mod layers;
+mod leftovers;
+mod libraries;
+mod mpi;
+mod namespaces;
+mod plugin;
