@@ -1,6 +1,6 @@
 //! The registry of the measuring verbs: the plan, the data and the record of each.
 //!
-//! A new verb is a module with these types and one entry in [`verbs`].
+//! A new verb is a module with these types and one entry in the list below.
 
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;

@@ -97,8 +97,10 @@ mod over_bad_udp {
     use crate::common::timeout::with_seed;
     use crate::common::transport::{BAD_UDP, Transport};
 
+    type Test = fn(&Transport);
+
     /// Seeds with which a test has failed once, with the test.
-    const KEPT: &[(u64, fn(&Transport))] = &[
+    const KEPT: &[(u64, Test)] = &[
         // A late copy of a rejected request reached the next program that waited.
         (7070276938517440111, super::connecting::a_request_is_rejected),
     ];
