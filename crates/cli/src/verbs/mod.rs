@@ -1,4 +1,4 @@
-//! The verbs, one file each, and their registry. A new verb is a file, and one entry in [`registry`].
+//! The verbs, one file each, and their registry. A new verb is a file, and one entry in the registry.
 
 pub mod bulk;
 pub mod characterise;
