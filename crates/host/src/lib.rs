@@ -10,7 +10,7 @@
 //! * [`bounce`]: bounce buffers for payloads too long for a message.
 //! * [`life`]: detects the end of another process.
 //! * [`credentials`]: the process and user at the other end of a Unix socket.
-//! * [`datagram`]: a nonblocking UDP socket and its fault injector.
+//! * [`datagram`]: the wires of datagrams: a nonblocking UDP socket, and a wire that injects faults.
 //! * [`interface`]: the addresses of this host's network interfaces.
 //! * [`lane`]: one direction of a shared-memory connection between two Virtual Interfaces.
 //! * [`pages`]: anonymous memory that is not yet resident, and the cost of locking it.

@@ -167,7 +167,7 @@ fn distinct(cpus: &[usize]) -> usize {
 
 fn check_bind(layers: &[Layer], bind: SocketAddr) -> Result<(), Fault> {
     if layers.iter().any(|layer| layer.has_sockets()) {
-        DatagramSocket::bind(bind, None).map_err(|error| Fault::BadInput(format!("--bind: {error}")))?;
+        DatagramSocket::bind(bind).map_err(|error| Fault::BadInput(format!("--bind: {error}")))?;
     }
     Ok(())
 }

@@ -18,9 +18,8 @@ use super::transport::{Lent, Transport};
 use crate::clock::Clock;
 use crate::statistics::Strays;
 use netdyno_clock::ticks;
-use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
+use netdyno_host::datagram::{DatagramSocket, DatagramWire, Datagrams, FaultyWire, ROOM, SocketError};
 use netdyno_host::{interface, random};
-use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram::{self, Kind, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_protocol::reliability::{self, Connection};
@@ -47,7 +46,7 @@ const GOODBYES: usize = 3;
 
 pub(super) struct UdpPeers {
     config: Config,
-    socket: DatagramSocket,
+    socket: FaultyWire<DatagramSocket>,
     clock: Clock,
     peers: Vec<UdpPeer>,
     places: HashMap<u64, usize>,
@@ -67,10 +66,9 @@ pub(super) struct UdpPeers {
 
 impl UdpPeers {
     pub(super) fn open(config: &Config, interface: Option<Arc<Interface>>) -> Result<Self, OpenError> {
-        let faults = (config.faults != Faults::NONE).then_some((config.faults, config.seed));
         Ok(Self {
             config: *config,
-            socket: DatagramSocket::bind(config.bind, faults)?,
+            socket: FaultyWire::new(DatagramSocket::bind(config.bind)?, config.faults, config.seed),
             clock: Clock::new(config.peer_timeout),
             peers: Vec::new(),
             places: HashMap::new(),
@@ -178,7 +176,7 @@ impl UdpPeers {
     /// Datagrams that the fault injector delays have a deadline as well.
     #[inline]
     fn expect_release(&mut self) {
-        if let Some(at_ns) = self.socket.next_release_ns() {
+        if let Some(at_ns) = self.socket.deadline() {
             self.deadline_ns = self.deadline_ns.min(at_ns);
         }
     }
@@ -318,7 +316,7 @@ impl UdpPeers {
     #[cold]
     fn on_time(&mut self, now_ns: u64, memories: &Memories) -> Result<(), PeerLost> {
         self.polls_in_flood = 0;
-        self.socket.release(now_ns);
+        self.socket.on_time(now_ns);
         self.deadline_ns = u64::MAX;
         for place in 0..self.peers.len() {
             if let Err(lost) = self.peers[place].on_time(now_ns) {
@@ -406,6 +404,5 @@ impl Drop for UdpPeers {
                 self.say_goodbye(place, now_ns);
             }
         }
-        self.socket.release(u64::MAX);
     }
 }

@@ -57,7 +57,7 @@ use super::wire::Wire;
 use crate::clock::Clock;
 use crate::statistics::{PeerStatistics, Strays};
 use lines::{Line, Lines};
-use netdyno_host::datagram::{DatagramSocket, Datagrams, ROOM, SocketError};
+use netdyno_host::datagram::{DatagramSocket, DatagramWire, Datagrams, FaultyWire, ROOM, SocketError};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::datagram;
 use netdyno_protocol::frame::vi_fragment;
@@ -88,7 +88,7 @@ const BETWEEN_STRANGERS_NS: u64 = 10_000_000;
 pub(super) struct UdpWire {
     // Declared before `sharing`, so that it is closed first: a guest that sees the holder's end finds
     // the address free.
-    socket: DatagramSocket,
+    socket: FaultyWire<DatagramSocket>,
     sharing: Option<Sharing>,
     host: Vec<u8>,
     began: Instant,
@@ -131,7 +131,7 @@ impl Scratch {
 /// The context that a connection needs to send and receive.
 pub struct Means<'a> {
     nic: &'a mut Nic,
-    socket: &'a mut DatagramSocket,
+    socket: &'a mut FaultyWire<DatagramSocket>,
     scratch: &'a mut Scratch,
     now_ns: u64,
 }
@@ -144,7 +144,7 @@ impl UdpWire {
         let address = sharing.as_ref().map_or(socket.local(), Sharing::address);
         Ok(Self {
             host: host::encode(host::reachable(address)),
-            socket,
+            socket: FaultyWire::new(socket, options.faults, options.seed),
             sharing,
             began: Instant::now(),
             clock: Clock::new(timeout),
@@ -261,7 +261,7 @@ impl UdpWire {
     /// Datagrams that the fault injector delays have a deadline as well.
     #[inline]
     fn expect_release(&mut self) {
-        if let Some(at_ns) = self.socket.next_release_ns() {
+        if let Some(at_ns) = self.socket.deadline() {
             self.deadline_ns = self.deadline_ns.min(at_ns);
         }
     }
@@ -270,7 +270,7 @@ impl UdpWire {
     #[cold]
     fn on_time(&mut self, nic: &mut Nic, now_ns: u64) {
         self.looks_in_flood = 0;
-        self.socket.release(now_ns);
+        self.socket.on_time(now_ns);
         self.deadline_ns = u64::MAX;
         // Backwards, because a removed connection is replaced by the last one, which was already
         // checked.
@@ -299,18 +299,14 @@ impl UdpWire {
 /// Offset of the byte that tells the kind of a datagram.
 const KIND_AT: usize = 4;
 
-fn faults_of(options: &UdpOptions) -> Option<(Faults, u64)> {
-    (options.faults != Faults::NONE).then_some((options.faults, options.seed))
-}
-
-fn everywhere(port: u16, options: &UdpOptions) -> Result<DatagramSocket, SocketError> {
-    DatagramSocket::bind_wide((Ipv4Addr::UNSPECIFIED, port).into(), faults_of(options))
+fn everywhere(port: u16) -> Result<DatagramSocket, SocketError> {
+    DatagramSocket::bind_wide((Ipv4Addr::UNSPECIFIED, port).into())
 }
 
 fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
     Ok(match options.bind {
-        Some(address) => DatagramSocket::bind_wide(address, faults_of(options))?,
-        None => everywhere(UDP_PORT, options).or_else(|_| everywhere(0, options))?,
+        Some(address) => DatagramSocket::bind_wide(address)?,
+        None => everywhere(UDP_PORT).or_else(|_| everywhere(0))?,
     })
 }
 
@@ -319,7 +315,7 @@ fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
 fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>), OpenError> {
     let refused = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
     let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, UDP_PORT).into());
-    let bound = DatagramSocket::bind_wide(address, faults_of(options));
+    let bound = DatagramSocket::bind_wide(address);
     let guest = match &bound {
         Err(SocketError::Bind { error, .. }) if error.kind() == ErrorKind::AddrInUse => {
             Sharing::join(address).map_err(refused)?
@@ -328,10 +324,8 @@ fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>)
     };
     let (socket, sharing) = match (bound, guest) {
         (Ok(socket), _) => (socket, None),
-        (Err(_), Some(guest)) => {
-            (DatagramSocket::bind_wide((address.ip(), 0).into(), faults_of(options))?, Some(guest))
-        }
-        (Err(_), None) if options.bind.is_none() => (everywhere(0, options)?, None),
+        (Err(_), Some(guest)) => (DatagramSocket::bind_wide((address.ip(), 0).into())?, Some(guest)),
+        (Err(_), None) if options.bind.is_none() => (everywhere(0)?, None),
         (Err(error), None) => return Err(error.into()),
     };
     let sharing = sharing.map_or_else(|| Sharing::hold(&socket), Ok).map_err(refused)?;
@@ -534,6 +528,5 @@ impl Wire for UdpWire {
         let now_ns = self.clock.now_ns();
         // The remaining connections have had their time.
         self.on_time(nic, now_ns.saturating_add(reliable::LINGER_NS));
-        self.socket.release(u64::MAX);
     }
 }

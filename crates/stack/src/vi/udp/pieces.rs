@@ -5,6 +5,7 @@
 use super::Means;
 use super::memory::{gather, place};
 use super::presence::{Due, Presence};
+use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::vi_fragment::{self, LONGEST_PIECE, piece_len};
 use netdyno_protocol::frame::vi_signal::Signal;

@@ -13,6 +13,7 @@ use super::Means;
 use super::memory::{gather, place};
 use super::works::{Announced, Reach, Works};
 use crate::statistics::PeerStatistics;
+use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::datagram::{self, Datagram, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
 use netdyno_protocol::reliability::{Config, Connection, Delivery, Event, Loss};

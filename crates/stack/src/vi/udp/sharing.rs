@@ -19,7 +19,7 @@
 
 use super::host;
 use crate::vi::agent::{Agent, Conn, Heard};
-use netdyno_host::datagram::DatagramSocket;
+use netdyno_host::datagram::{DatagramSocket, DatagramWire};
 use netdyno_protocol::frame::vi_signal::{LONGEST, Request, Signal};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
@@ -252,7 +252,7 @@ impl Sharing {
 
     /// Becomes the holder if there is none, or registers with the new holder.
     fn seek(&mut self) {
-        if let Ok(socket) = DatagramSocket::bind_wide(self.address, None)
+        if let Ok(socket) = DatagramSocket::bind_wide(self.address)
             && self.watch(&socket).is_ok()
         {
             let _ = self.agent.listen(&self.name);

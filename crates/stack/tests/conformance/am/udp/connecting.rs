@@ -1,7 +1,7 @@
 //! A port that cannot be opened or connected is refused, with an error that says what to do.
 
 use crate::common::{TIMEOUT, until};
-use netdyno_host::datagram::DatagramSocket;
+use netdyno_host::datagram::{DatagramSocket, DatagramWire};
 use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 use netdyno_protocol::frame::udp_port::{Malformed, UdpPortAddress};
 use netdyno_stack::am::{Config, ConnectError, Endpoint, Handlers, Loss, OpenError, Wire};
@@ -73,7 +73,7 @@ fn the_port_of_another_endpoint() {
 
 #[test]
 fn sockets_that_cannot_be_had() {
-    let taken = DatagramSocket::bind(Config::default().bind, None).unwrap();
+    let taken = DatagramSocket::bind(Config::default().bind).unwrap();
     for (bind, advice) in [
         (taken.local(), "choose another port"),
         ("192.0.2.1:0".parse().unwrap(), "an address of this host"),
@@ -91,7 +91,7 @@ fn sockets_that_cannot_be_had() {
 #[test]
 fn a_port_that_was_asked_for() {
     let bind = {
-        let free = DatagramSocket::bind(Config::default().bind, None).unwrap();
+        let free = DatagramSocket::bind(Config::default().bind).unwrap();
         free.local()
     };
     let config = Config::new().bind(bind).medium_bytes(1 << 20);
