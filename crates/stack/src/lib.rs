@@ -2,6 +2,6 @@
 //! ([`vi`]), each over shared memory and over UDP.
 
 pub mod am;
-mod clock;
 mod statistics;
+mod udp;
 pub mod vi;

@@ -146,14 +146,14 @@ impl UdpPeers {
         call: &Call,
         payload: &[u8],
     ) -> Result<(), RequestError> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         let outbox = &mut self.peers[id.place()].outbox;
         if !outbox.connection.has_room() {
             return Err(RequestError::Full);
         }
         let began = outbox.depart_request(size_of_val(call.words()) + payload.len(), 0, now_ns);
         // The overhead has taken time.
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         let outbox = &mut self.peers[id.place()].outbox;
         let sent = outbox.connection.request(call.handler, call.words(), payload, now_ns);
         sent.map_err(|Full| RequestError::Full)?;
@@ -174,10 +174,13 @@ impl UdpPeers {
         if !self.peers[place].may_release(ticks::now()) {
             return Ok(0);
         }
-        let result = self.peers[place].release(self.clock.now_ns(), offer, state);
+        let result = self.peers[place].release(self.driver.clock.now_ns(), offer, state);
         // The handler may have taken a long time.
-        let now_ns = self.clock.now_ns();
-        self.answer(place, result.is_ok(), now_ns, &offer.memories);
+        let now_ns = self.driver.clock.now_ns();
+        match result {
+            Ok(_) => self.transmit_all(place, now_ns, &offer.memories, None),
+            Err(_) => self.say_goodbye(place, now_ns),
+        }
         if let Some(departing) = &mut self.peers[place].outbox.departing
             && let Some(began) = departing.replied_at.take()
         {

@@ -2,12 +2,16 @@
 
 use super::outbox::UdpOutbox;
 use super::transfers::Transfers;
+use crate::am::bulk::Memories;
 use crate::am::dial::Interface;
 use crate::am::error::{Loss, PeerLost};
 use crate::am::handlers::{self, Content, Offer, Reply, Request};
 use crate::am::peer_id::PeerId;
+use crate::am::transport::Lent;
+use crate::udp::{self, Socket};
+use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::dial::timing::Lane;
-use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
+use netdyno_protocol::frame::datagram::{self, Datagram, Header, Kind};
 use netdyno_protocol::reliability::{self, Connection, Delivery};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,6 +62,49 @@ impl UdpPeer {
     /// Returns whether a message to the peer is not acknowledged yet.
     pub(super) fn is_owed(&self) -> bool {
         self.lost.is_none() && self.outbox.connection.has_unacknowledged()
+    }
+
+    /// Sends all datagrams that the connection has ready. Returns the time of its next timer.
+    #[inline]
+    pub(super) fn transmit(&mut self, socket: &mut Socket, now_ns: u64) -> u64 {
+        udp::transmit(socket, self.address, &mut self.outbox.connection, now_ns);
+        self.flush(socket)
+    }
+
+    /// Sends all datagrams that the connection has ready, and as much of its transfers as there is room
+    /// for. Returns the time of its next timer.
+    #[inline]
+    pub(super) fn transmit_all(
+        &mut self,
+        socket: &mut Socket,
+        memories: &Memories,
+        lent: Lent<'_>,
+        now_ns: u64,
+    ) -> u64 {
+        loop {
+            udp::transmit(socket, self.address, &mut self.outbox.connection, now_ns);
+            if !self.feed(memories, lent, now_ns) {
+                return self.flush(socket);
+            }
+        }
+    }
+
+    #[inline]
+    fn flush(&self, socket: &mut Socket) -> u64 {
+        socket.flush();
+        self.outbox.connection.deadline().unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn say_goodbye(&mut self, socket: &mut Socket, now_ns: u64) {
+        udp::send_goodbyes(socket, self.address, self.outbox.connection.goodbye(), now_ns);
+    }
+
+    /// Takes the acknowledgement, or the goodbye, that a datagram carries, but no message.
+    pub(super) fn take_acknowledgement(&mut self, header: &Header, now_ns: u64) {
+        self.outbox.connection.acknowledge(header, now_ns);
+        if header.kind == Kind::Goodbye {
+            self.lose(Loss::Closed);
+        }
     }
 
     /// Takes a datagram of this connection, and handles the messages that become deliverable.

@@ -30,7 +30,7 @@ impl<S> Transport<S> for UdpPeers {
             return;
         }
         self.peers[peer.place()].lose(Loss::Closed);
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         self.say_goodbye(peer.place(), now_ns);
     }
 
@@ -51,7 +51,7 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn strays(&self) -> Strays {
-        Strays { refused: self.socket.refused(), ..self.strays }
+        self.driver.strays()
     }
 
     fn try_send(&mut self, id: PeerId, call: &Call, payload: &[u8]) -> Result<(), RequestError> {
@@ -60,7 +60,7 @@ impl<S> Transport<S> for UdpPeers {
         if peer.is_dialled() {
             return self.try_send_dialled(id, call, payload);
         }
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         let sent = peer.outbox.connection.request(call.handler, call.words(), payload, now_ns);
         sent.map_err(|Full| RequestError::Full)?;
         self.transmit(id.place(), now_ns);
@@ -72,18 +72,16 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn until_due(&mut self) -> Duration {
-        let left = Duration::from_nanos(self.deadline_ns.saturating_sub(self.clock.now_ns()));
-        let left = self.until_release().map_or(left, |until| left.min(until));
-        // The clock would count a longer sleep only in part.
-        left.min(self.clock.longest_pause())
+        let left = self.driver.until_due();
+        self.until_release().map_or(left, |until| left.min(until))
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.driver.socket.as_fd()
     }
 
     fn try_attach(&mut self, id: PeerId, key: &MemoryKey) -> Result<u32, RequestError> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         let peer = &mut self.peers[id.place()];
         peer.check_connected()?;
         peer.depart(0, 0, now_ns)?;
@@ -98,7 +96,7 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn try_store(&mut self, target: Target, len: usize, call: &Call) -> Result<u32, RequestError> {
-        let (now_ns, Target { remote, offset }) = (self.clock.now_ns(), target);
+        let (now_ns, Target { remote, offset }) = (self.driver.clock.now_ns(), target);
         let peer = &mut self.peers[remote.peer.place()];
         peer.check_connected()?;
         let range = [remote.memory, offset as u64, len as u64];
@@ -116,7 +114,7 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn try_get(&mut self, target: Target, to: &Destination, call: &Call) -> Result<(), RequestError> {
-        let (now_ns, Target { remote, offset }) = (self.clock.now_ns(), target);
+        let (now_ns, Target { remote, offset }) = (self.driver.clock.now_ns(), target);
         let peer = &mut self.peers[remote.peer.place()];
         peer.check_connected()?;
         peer.depart(0, to.len, now_ns)?;
@@ -127,7 +125,7 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn push(&mut self, peer: PeerId, memories: &Memories, lent: Lent<'_>) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.driver.clock.now_ns();
         self.transmit_all(peer.place(), now_ns, memories, lent);
     }
 }

@@ -4,8 +4,8 @@ use super::Means;
 use super::pieces::Pieces;
 use super::reliable::Reliable;
 use crate::statistics::PeerStatistics;
+use crate::udp::Lookup;
 use netdyno_protocol::vi::{Parting, ViHandle};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// One connection, kept until its last datagram is sent.
@@ -99,10 +99,8 @@ struct Place {
 #[derive(Default)]
 pub struct Lines {
     places: Vec<Place>,
-    by_number: HashMap<u64, usize>,
-    by_vi: HashMap<ViHandle, usize>,
-    /// The index found last; the next datagram is usually of the same connection.
-    last: usize,
+    by_number: Lookup<u64>,
+    by_vi: Lookup<ViHandle>,
 }
 
 impl Lines {
@@ -118,30 +116,24 @@ impl Lines {
     /// Returns the index of the connection with this number.
     #[inline]
     pub fn of_number(&mut self, number: u64) -> Option<usize> {
-        if self.places.get(self.last).is_none_or(|place| place.number != number) {
-            self.last = *self.by_number.get(&number)?;
-        }
-        Some(self.last)
+        self.by_number.find(number)
     }
 
     /// Returns the index of a VI's connection.
     #[inline]
     pub fn of_vi(&mut self, vi: ViHandle) -> Option<usize> {
-        if self.places.get(self.last).is_none_or(|place| place.vi != Some(vi)) {
-            self.last = *self.by_vi.get(&vi)?;
-        }
-        Some(self.last)
+        self.by_vi.find(vi)
     }
 
     /// Returns the connection of a VI.
     pub fn get(&self, vi: ViHandle) -> Option<&Line> {
-        self.by_vi.get(&vi).map(|at| &self.places[*at].line)
+        self.by_vi.get(vi).map(|at| &self.places[at].line)
     }
 
     /// Separates a VI from its connection, because it is no longer connected. Returns the connection's
     /// index.
     pub fn part(&mut self, vi: ViHandle) -> Option<usize> {
-        let at = self.by_vi.remove(&vi)?;
+        let at = self.by_vi.remove(vi)?;
         self.places[at].vi = None;
         Some(at)
     }
@@ -160,9 +152,9 @@ impl Lines {
     /// Removes a connection. The last connection moves to its index.
     pub fn remove(&mut self, at: usize) {
         let gone = self.places.swap_remove(at);
-        self.by_number.remove(&gone.number);
+        self.by_number.remove(gone.number);
         if let Some(vi) = gone.vi {
-            self.by_vi.remove(&vi);
+            self.by_vi.remove(vi);
         }
         if let Some(moved) = self.places.get(at) {
             self.by_number.insert(moved.number, at);

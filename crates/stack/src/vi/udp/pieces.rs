@@ -5,6 +5,7 @@
 use super::Means;
 use super::memory::{gather, place};
 use super::presence::{Due, Presence};
+use crate::udp;
 use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::datagram::{self, Arrived, Header, Kind};
 use netdyno_protocol::frame::vi_fragment::{self, LONGEST_PIECE, piece_len};
@@ -17,8 +18,6 @@ const TRAIN: u32 = 44;
 /// Time between two GSO batches. There is no flow control, so a batch must not come faster than a
 /// processor can empty the peer's socket: 64 KiB in this time are 10 Gbit/s.
 const BETWEEN_TRAINS_NS: u64 = 50_000;
-/// Number of goodbyes that are sent, because no goodbye is acknowledged.
-const GOODBYES: usize = 3;
 
 /// One unreliable connection.
 pub struct Pieces {
@@ -187,8 +186,6 @@ impl Pieces {
             return;
         }
         let goodbye = Signal::Disconnect { to: self.remote, number: self.local }.encode();
-        for _ in 0..GOODBYES {
-            means.socket.send(self.to, &goodbye, means.now_ns);
-        }
+        udp::send_goodbyes(means.socket, self.to, &goodbye, means.now_ns);
     }
 }

@@ -13,6 +13,7 @@ use super::Means;
 use super::memory::{gather, place};
 use super::works::{Announced, Reach, Works};
 use crate::statistics::PeerStatistics;
+use crate::udp::{self, LINGER_NS};
 use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::datagram::{self, Datagram, LONGEST_PAYLOAD};
 use netdyno_protocol::frame::vi_message::{Head, Kind, Refusal, Verdict};
@@ -29,10 +30,6 @@ const ALIVE: u8 = 2;
 
 /// Maximum number of unanswered requests.
 const WINDOW: u32 = 256;
-/// How long a connection that this side has ended continues to send what is not acknowledged yet.
-pub const LINGER_NS: u64 = 1_000_000_000;
-/// Number of goodbyes that are sent, because no goodbye is acknowledged.
-const GOODBYES: usize = 3;
 
 /// The peer broke the protocol.
 struct Astray;
@@ -98,9 +95,7 @@ impl Reliable {
     /// Sends everything that can be sent now.
     pub fn pump(&mut self, means: &mut Means<'_>) {
         loop {
-            while let Some(datagram) = self.connection.transmit(means.now_ns) {
-                means.socket.send(self.to, datagram, means.now_ns);
-            }
+            udp::transmit(means.socket, self.to, &mut self.connection, means.now_ns);
             if !self.feed(means) && !self.put_next(means) {
                 break;
             }
@@ -414,11 +409,8 @@ impl Reliable {
 
     /// Sends goodbyes, unless the peer has sent one.
     pub fn say_goodbye(&mut self, means: &mut Means<'_>) {
-        if self.is_left {
-            return;
-        }
-        for _ in 0..GOODBYES {
-            means.socket.send(self.to, self.connection.goodbye(), means.now_ns);
+        if !self.is_left {
+            udp::send_goodbyes(means.socket, self.to, self.connection.goodbye(), means.now_ns);
         }
     }
 }

@@ -1,0 +1,259 @@
+//! Empties the socket in bounded steps, runs the timers of the connections, and lingers after the close.
+
+use super::Socket;
+use super::clock::Clock;
+use super::connections::{Connections, Taken};
+use crate::statistics::Strays;
+use netdyno_host::datagram::{DatagramSocket, DatagramWire, Datagrams, ROOM};
+use netdyno_protocol::faults::Faults;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Maximum number of datagrams, or batches, in one poll that handle nothing.
+const DATAGRAMS_AT_ONCE: usize = 16;
+/// Polls in a row that do not empty the socket, after which timers run anyway. A timer usually waits until
+/// the socket is empty, because the awaited datagram may be in it; a flood must not stop the timers.
+const POLLS_IN_A_FLOOD: u32 = 64;
+/// Longest sleep between two polls of a closed endpoint.
+const LINGER_SLEEP: Duration = Duration::from_millis(1);
+
+/// The outcome of a poll.
+pub(crate) struct Polled {
+    /// Number of messages handled.
+    pub handled: usize,
+    /// The socket was empty at the end.
+    pub is_drained: bool,
+    /// The timers ran.
+    was_due: bool,
+}
+
+impl Polled {
+    /// Returns whether the poll handled anything or ran the timers.
+    pub fn was_any(&self) -> bool {
+        self.handled > 0 || self.was_due
+    }
+}
+
+/// A socket and the timers of its connections.
+pub(crate) struct Driver {
+    pub socket: Socket,
+    /// The clock of all timers, which counts long pauses only in part.
+    pub clock: Clock,
+    /// Buffer for one receive from the socket: a datagram, or a batch of them.
+    room: Box<[u8]>,
+    /// No timer of a connection is due before this time.
+    deadline_ns: u64,
+    polls_in_flood: u32,
+    strays: Strays,
+}
+
+impl Driver {
+    pub fn new(socket: DatagramSocket, faults: Faults, seed: u64, peer_timeout: Duration) -> Self {
+        Self {
+            socket: Socket::new(socket, faults, seed),
+            clock: Clock::new(peer_timeout),
+            room: vec![0; ROOM].into(),
+            deadline_ns: u64::MAX,
+            polls_in_flood: 0,
+            strays: Strays::default(),
+        }
+    }
+
+    pub fn strays(&self) -> Strays {
+        Strays { refused: self.socket.refused(), ..self.strays }
+    }
+
+    /// Lets the timers run at this time at the latest.
+    #[inline]
+    pub fn expect(&mut self, at_ns: u64) {
+        self.deadline_ns = self.deadline_ns.min(at_ns);
+    }
+
+    /// Sends what a connection has ready.
+    #[inline]
+    pub fn pump(&mut self, index: usize, connections: &mut impl Connections, now_ns: u64) {
+        let at_ns = connections.pump(index, &mut self.socket, now_ns);
+        self.expect(at_ns);
+    }
+
+    /// Takes the datagrams of the socket until one handles something, and runs the timers that are due.
+    #[inline]
+    pub fn poll<C: Connections>(&mut self, connections: &mut C) -> Result<Polled, C::Lost> {
+        let now_ns = self.clock.now_ns();
+        let mut polled = Polled { handled: 0, is_drained: false, was_due: false };
+        for _ in 0..DATAGRAMS_AT_ONCE {
+            let Some(datagrams) = self.socket.receive(&mut self.room) else {
+                polled.is_drained = true;
+                break;
+            };
+            polled.handled = self.take(datagrams, connections, now_ns)?;
+            if polled.handled > 0 {
+                break;
+            }
+        }
+        self.polls_in_flood = if polled.is_drained { 0 } else { self.polls_in_flood.saturating_add(1) };
+        polled.was_due =
+            now_ns >= self.deadline_ns() && (polled.is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD);
+        if polled.was_due {
+            self.on_time(connections, now_ns)?;
+        }
+        Ok(polled)
+    }
+
+    /// Takes the datagrams in `room`, maybe of several connections. Each connection answers them together.
+    #[inline]
+    fn take<C: Connections>(
+        &mut self,
+        Datagrams { len, each, from }: Datagrams,
+        connections: &mut C,
+        now_ns: u64,
+    ) -> Result<usize, C::Lost> {
+        // An empty datagram belongs to no connection.
+        self.strays.foreign += u64::from(len == 0);
+        let (mut handled, mut touched, mut lost) = (0, None, None);
+        for bytes in self.room[..len].chunks(each) {
+            match connections.on_datagram(bytes, from, &mut self.socket, now_ns) {
+                Ok(Taken::Foreign) => self.strays.foreign += 1,
+                Ok(Taken::Malformed) => self.strays.malformed += 1,
+                Ok(Taken::Signal) => handled += 1,
+                Ok(Taken::By(index, count)) => {
+                    handled += count;
+                    if let Some(other) = touched.replace(index).filter(|other| *other != index) {
+                        let at_ns = connections.pump(other, &mut self.socket, now_ns);
+                        self.deadline_ns = self.deadline_ns.min(at_ns);
+                    }
+                }
+                // The peers of the remaining datagrams send them again.
+                Err(error) => {
+                    lost = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some(index) = touched {
+            self.pump(index, connections, now_ns);
+        }
+        lost.map_or(Ok(handled), Err)
+    }
+
+    /// Runs all timers that are due.
+    #[cold]
+    pub fn on_time<C: Connections>(&mut self, connections: &mut C, now_ns: u64) -> Result<(), C::Lost> {
+        self.polls_in_flood = 0;
+        self.socket.on_time(now_ns);
+        // After a loss the next poll runs the timers of the other connections.
+        self.deadline_ns = now_ns;
+        self.deadline_ns = connections.on_time(&mut self.socket, now_ns)?;
+        Ok(())
+    }
+
+    /// Returns the time of the next timer.
+    #[inline]
+    fn deadline_ns(&self) -> u64 {
+        self.socket.deadline().map_or(self.deadline_ns, |at_ns| at_ns.min(self.deadline_ns))
+    }
+
+    /// Returns the longest permitted sleep.
+    pub fn until_due(&mut self) -> Duration {
+        let left_ns = self.deadline_ns().saturating_sub(self.clock.now_ns());
+        // The clock would count a longer sleep only in part.
+        Duration::from_nanos(left_ns).min(self.clock.longest_pause())
+    }
+
+    /// Sleeps until a datagram arrives or a timer is due, at most for `timeout`.
+    pub fn block(&mut self, timeout: Duration) {
+        let most = timeout.min(self.until_due());
+        self.socket.block(most);
+    }
+
+    /// Polls until no peer is owed anything, at most for `time`. Does nothing during a panic.
+    pub fn linger(&mut self, connections: &mut impl Connections, time: Duration) {
+        let until = Instant::now() + time;
+        while connections.is_owed() && Instant::now() < until && !thread::panicking() {
+            let polled = self.poll(connections);
+            connections.send_signals(&mut self.socket, self.clock.now_ns());
+            // A peer whose loss ends a poll is owed nothing.
+            if polled.is_ok_and(|polled| !polled.was_any()) {
+                self.block(LINGER_SLEEP);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::net::SocketAddr;
+
+    /// Counts calls. The first byte of a datagram is the index of its connection, or 255 for none.
+    #[derive(Default)]
+    struct Counted {
+        pumped: Vec<usize>,
+        timers: usize,
+    }
+
+    impl Connections for Counted {
+        type Lost = Infallible;
+
+        fn on_datagram(
+            &mut self,
+            bytes: &[u8],
+            _: SocketAddr,
+            _: &mut Socket,
+            _: u64,
+        ) -> Result<Taken, Infallible> {
+            Ok(if bytes[0] == u8::MAX { Taken::Foreign } else { Taken::By(bytes[0].into(), 1) })
+        }
+
+        fn pump(&mut self, index: usize, _: &mut Socket, _: u64) -> u64 {
+            self.pumped.push(index);
+            u64::MAX
+        }
+
+        fn on_time(&mut self, _: &mut Socket, _: u64) -> Result<u64, Infallible> {
+            self.timers += 1;
+            Ok(u64::MAX)
+        }
+
+        fn is_owed(&self) -> bool {
+            false
+        }
+    }
+
+    fn pair() -> (Driver, DatagramSocket) {
+        let [ours, theirs] = [(); 2].map(|()| DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
+        (Driver::new(ours, Faults::NONE, 0, Duration::from_secs(1)), theirs)
+    }
+
+    fn poll(driver: &mut Driver, counted: &mut Counted) -> Polled {
+        let Ok(polled) = driver.poll(counted);
+        polled
+    }
+
+    #[test]
+    fn a_flood_delays_timers_and_does_not_stop_them() {
+        let ((mut driver, mut peer), mut counted) = (pair(), Counted::default());
+        driver.expect(0);
+        let to = driver.socket.local();
+        for nth in 1..=POLLS_IN_A_FLOOD {
+            (0..DATAGRAMS_AT_ONCE).for_each(|_| peer.send(to, &[u8::MAX], 0));
+            let polled = poll(&mut driver, &mut counted);
+            assert_eq!((polled.is_drained, polled.was_due), (false, nth == POLLS_IN_A_FLOOD));
+        }
+        driver.expect(0);
+        let polled = poll(&mut driver, &mut counted);
+        assert!(polled.is_drained && polled.was_due && counted.timers == 2);
+        assert_eq!(driver.strays().foreign, u64::from(POLLS_IN_A_FLOOD) * DATAGRAMS_AT_ONCE as u64);
+    }
+
+    #[test]
+    fn a_connection_answers_the_datagrams_of_a_batch_together() {
+        let ((mut driver, _peer), mut counted) = (pair(), Counted::default());
+        let from = driver.socket.local();
+        driver.room[..6].copy_from_slice(&[3, 3, u8::MAX, 3, 4, 3]);
+        let Ok(handled) = driver.take(Datagrams { len: 6, each: 1, from }, &mut counted, 0);
+        assert_eq!((handled, counted.pumped), (5, vec![3, 4, 3]));
+        assert_eq!(driver.strays().foreign, 1);
+    }
+}

@@ -1,0 +1,50 @@
+//! The driver of connections over UDP, for Active Messages and for Virtual Interfaces.
+//!
+//! ```text
+//!   am::udp: peers   vi::udp: links     Connections: decide about each datagram
+//!          └──────┬──────┘
+//!              Driver                  empties the socket, runs the timers, lingers
+//!              Socket                  may inject faults
+//! ```
+
+mod clock;
+mod connections;
+mod driver;
+mod lookup;
+
+pub(crate) use connections::{Connections, Taken};
+pub(crate) use driver::Driver;
+pub(crate) use lookup::Lookup;
+
+use netdyno_host::datagram::{DatagramSocket, DatagramWire, FaultyWire};
+use netdyno_protocol::reliability::Connection;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The socket of a driver.
+pub(crate) type Socket = FaultyWire<DatagramSocket>;
+
+/// How long a closed endpoint or provider continues to send what is not acknowledged yet.
+pub const LINGER: Duration = Duration::from_secs(1);
+/// [`LINGER`] in nanoseconds.
+pub(crate) const LINGER_NS: u64 = LINGER.as_nanos() as u64;
+/// Number of goodbyes that are sent, because no goodbye is acknowledged.
+const GOODBYES: usize = 3;
+
+/// Sends all datagrams that a connection has ready.
+#[inline]
+pub(crate) fn transmit(socket: &mut Socket, to: SocketAddr, connection: &mut Connection, now_ns: u64) {
+    while let Some(datagram) = connection.transmit(now_ns) {
+        socket.send(to, datagram, now_ns);
+    }
+}
+
+/// Sends a goodbye, several times.
+pub(crate) fn send_goodbyes(socket: &mut Socket, to: SocketAddr, goodbye: &[u8], now_ns: u64) {
+    (0..GOODBYES).for_each(|_| socket.send(to, goodbye, now_ns));
+}
+
+/// Returns a peer timeout in nanoseconds.
+pub(crate) fn timeout_ns(timeout: Duration) -> u64 {
+    u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2)
+}
