@@ -18,7 +18,7 @@ use crate::fabric::{Known, hook_fabric};
 use crate::fake_calls::{CALLS, Call, SAMPLES, Sample, Table, called};
 use crate::fault::{self, InjectedFault, Side};
 use crate::hook::{Hook, Shared};
-use crate::page::{Carrier, Plan, Turn};
+use crate::page::{Carrier, DialSetting, Plan};
 use crate::patch;
 use crate::queue::Queue;
 use core::ffi::{c_int, c_void};
@@ -109,8 +109,8 @@ fn hook(plan: Plan) -> &'static Hook {
 }
 
 fn plan(dials: &str) -> Plan {
-    let turn = Turn { dials: dials.parse().unwrap(), ..Turn::default() };
-    Plan { carrier: Carrier::Stamp, turns: vec![turn], grain_shift: 4, ..Plan::default() }
+    let setting = DialSetting { dials: dials.parse().unwrap(), ..DialSetting::default() };
+    Plan { carrier: Carrier::Stamp, settings: vec![setting], grain_shift: 4, ..Plan::default() }
 }
 
 /// The number of sent messages at which a fault strikes. Tests set the count themselves.

@@ -10,10 +10,10 @@
 
 use crate::between::Between;
 use crate::fault::InjectedFault;
+use netdyno_protocol::dial::parameters::{Dials, Own};
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::dial::setting::Setting;
 use netdyno_protocol::dial::table::Dial;
-use netdyno_protocol::dial::terms::{Dials, Own};
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,7 +32,7 @@ pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// The offset of the number of the setting in force.
 pub const CURRENT: usize = 12;
 /// The number of no setting: nothing is dialled.
-pub const NO_TURN: u32 = u32::MAX;
+pub const NO_SETTING: u32 = u32::MAX;
 /// The offset of the upper bound on departures, in ticks of the host's clock.
 pub const FURTHEST: usize = 16;
 /// The offset of the plan's text.
@@ -116,7 +116,7 @@ impl GapAt {
 
 /// A dial setting: the values of all dials that are in force together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Turn {
+pub struct DialSetting {
     /// The values of the dials.
     pub dials: Dials,
     /// The parameters of the undialled link, as far as they were measured.
@@ -132,7 +132,7 @@ pub struct Plan {
     pub carrier: Carrier,
     /// The dial settings; the first one is in force at the start. Without any, the hook only counts
     /// messages.
-    pub turns: Vec<Turn>,
+    pub settings: Vec<DialSetting>,
     /// The time profile, which applies to every setting.
     pub profile: Option<Profile>,
     /// The seed of the random spread. Each rank derives a seed of its own from it.
@@ -166,7 +166,7 @@ impl fmt::Display for Plan {
         if let Some(fault) = self.fail_at {
             writeln!(f, "fail-at {fault}")?;
         }
-        for Turn { dials, own, capacity } in &self.turns {
+        for DialSetting { dials, own, capacity } in &self.settings {
             writeln!(f, "turn {dials};{};{capacity}", spell_own(own))?;
         }
         writeln!(f, "seed {}", self.seed)?;
@@ -205,10 +205,10 @@ pub fn read_own(text: &str) -> Result<Own, PageError> {
     Ok(own)
 }
 
-fn read_turn(text: &str) -> Result<Turn, PageError> {
+fn read_setting(text: &str) -> Result<DialSetting, PageError> {
     let mut parts = text.split(';');
     let mut part = || parts.next().ok_or_else(|| PageError(format!("turn '{text}' is cut short")));
-    Ok(Turn {
+    Ok(DialSetting {
         dials: part()?.parse().map_err(|error| PageError(format!("{error}")))?,
         own: read_own(part()?)?,
         capacity: part()?.parse().map_err(|_| PageError(format!("turn '{text}' has no capacity")))?,
@@ -240,7 +240,7 @@ impl FromStr for Plan {
                 "grain" => plan.grain_shift = value.parse().map_err(|_| strange())?,
                 "between" => plan.between = Some(value.parse().map_err(|_| strange())?),
                 "fail-at" => plan.fail_at = Some(value.parse().map_err(|_| strange())?),
-                "turn" => plan.turns.push(read_turn(value)?),
+                "turn" => plan.settings.push(read_setting(value)?),
                 "seed" => plan.seed = value.parse().map_err(|_| strange())?,
                 "profile" => profile.extend([value, "\n"]),
                 _ => return Err(strange()),
@@ -316,13 +316,13 @@ impl Page {
     ///
     /// # Errors
     /// Returns the error of the file.
-    pub fn turn(&self, turn: u32) -> io::Result<()> {
+    pub fn select(&self, setting: u32) -> io::Result<()> {
         let mut current = [0; 4];
         self.0.read_exact_at(&mut current, CURRENT as u64)?;
-        if u32::from_ne_bytes(current) == NO_TURN {
+        if u32::from_ne_bytes(current) == NO_SETTING {
             return Ok(());
         }
-        self.0.write_all_at(&turn.to_ne_bytes(), CURRENT as u64)
+        self.0.write_all_at(&setting.to_ne_bytes(), CURRENT as u64)
     }
 }
 
@@ -335,16 +335,14 @@ mod tests {
     fn a_plan_is_read_as_it_was_written() {
         let mut own = Own::UNKNOWN;
         own.note(Dial::SendGap, 312.5);
-        let turns = vec![
-            Turn::default(),
-            Turn { dials: "latency=20us±3us,gap-per-byte+0.5ns/B".parse().unwrap(), own, capacity: 4 },
-        ];
+        let dials = "latency=20us±3us,gap-per-byte+0.5ns/B".parse().unwrap();
+        let settings = vec![DialSetting::default(), DialSetting { dials, own, capacity: 4 }];
         let between = Some("0-1,2+node7".parse().unwrap());
         let profile = "repeat 9us # again\nidle 1s\nat 0us recv-gap=5us\nat 9us recv-gap=0us".parse().ok();
         let seed = u64::MAX;
         let plan = Plan {
             carrier: Carrier::Arrival,
-            turns,
+            settings,
             profile,
             seed,
             grain_shift: 5,
@@ -377,11 +375,11 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "writes files")]
-    fn one_word_changes_the_turn() {
+    fn one_word_changes_the_setting() {
         let folder = tempfile::tempdir().unwrap();
         let page = Page::create(folder.path(), &Plan::default()).unwrap();
-        page.turn(3).unwrap();
-        Page::open(folder.path()).unwrap().turn(5).unwrap();
+        page.select(3).unwrap();
+        Page::open(folder.path()).unwrap().select(5).unwrap();
         let bytes = std::fs::read(folder.path().join(NAME)).unwrap();
         assert_eq!(bytes[CURRENT..CURRENT + 4], 5u32.to_ne_bytes());
         assert!(Page::create(folder.path(), &Plan::default()).is_err(), "a page is not overwritten");

@@ -2,8 +2,8 @@
 
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::Face;
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::faults::Faults;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct LayerOptions {
 #[derive(Clone, Debug, Default)]
 pub struct DialOptions {
     /// The dial settings, of which one is in force at a time.
-    pub turns: Vec<Dials>,
+    pub settings: Vec<Dials>,
     /// The file, and the offset in it, of the word that selects the dial setting. Without a word, the first
     /// setting is in force.
     pub word: Option<(PathBuf, usize)>,
@@ -43,6 +43,6 @@ pub struct DialOptions {
 impl DialOptions {
     /// Returns whether the link is left as it is.
     pub fn are_none(&self) -> bool {
-        self.turns.iter().all(Dials::are_none) && self.profile.is_none()
+        self.settings.iter().all(Dials::are_none) && self.profile.is_none()
     }
 }

@@ -169,8 +169,8 @@ impl Endpoint {
     /// for.
     fn draft(&self, force: &Force, bytes: usize) -> Option<Draft> {
         let entered = ticks::glance();
-        let terms = force.terms(entered, || self.hook.sides().departures.free());
-        let overhead = terms.send_overhead;
+        let parameters = force.parameters(entered, || self.hook.sides().departures.free());
+        let overhead = parameters.send_overhead;
         let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
             self.hook.count(Word::SendOverheadTicks, overhead);
             spin_until(entered + overhead.saturating_sub(self.hook.own()))
@@ -178,7 +178,7 @@ impl Endpoint {
             entered
         };
         let began = force.wait_for_gap(self.hook, began);
-        let draft = began.and_then(|began| force.depart(self.hook, began, bytes, terms));
+        let draft = began.and_then(|began| force.depart(self.hook, began, bytes, parameters));
         if draft.is_none() {
             self.hook.count(Word::Refused, 1);
         }
@@ -230,7 +230,7 @@ impl Endpoint {
             End::There => 1,
             End::Back => 2,
         };
-        let over = draft.departs.at.saturating_add(latencies * draft.terms.latency.ticks());
+        let over = draft.departs.at.saturating_add(latencies * draft.parameters.latency.ticks());
         if over > draft.sent {
             self.hold_end(operation, over);
         }

@@ -7,12 +7,12 @@ use crate::account::{self, State, Word, failure_words, lateness_at};
 use crate::between::{Between, Who};
 use crate::fault::{Entry, InjectedFault, Side};
 use crate::hook::force::{Draft, Force};
-use crate::page::{self, Carrier, Completion, GapAt, NO_TURN, PageError, Plan};
+use crate::page::{self, Carrier, Completion, GapAt, NO_SETTING, PageError, Plan};
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::link::{SIZES, Usual, size_class};
+use netdyno_protocol::dial::parameters::EffectiveParameters;
 use netdyno_protocol::dial::stamp::Grain;
-use netdyno_protocol::dial::terms::Terms;
 use netdyno_protocol::dial::timing::{Capacity, Departures, Gate};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::any::Any;
@@ -224,8 +224,10 @@ impl Hook {
         folder: &'static Path,
     ) -> Result<Self, PageError> {
         let seed = plan.seed ^ who.rank.unwrap_or(u64::MAX).wrapping_mul(RANKS_APART);
-        let forces =
-            plan.turns.iter().map(|turn| Force::of(turn, plan.profile.as_ref(), clock.tick_ns, seed));
+        let forces = plan
+            .settings
+            .iter()
+            .map(|setting| Force::of(setting, plan.profile.as_ref(), clock.tick_ns, seed));
         let forces = forces.collect::<Result<Vec<_>, PageError>>()?;
         let is_alone =
             matches!((environment(RANKS), environment(LOCAL_RANKS)), (Some(all), Some(here)) if all == here);
@@ -243,7 +245,7 @@ impl Hook {
             short_wait: clock.ticks(SHORT_WAIT_NS),
             completion: plan.completion,
             gap_at: plan.gap_at,
-            has_gate: forces.iter().flatten().any(|force| force.turns_recv_gap),
+            has_gate: forces.iter().flatten().any(|force| force.changes_recv_gap),
             account,
             ever_dials: forces.iter().any(Option::is_some),
             forces,
@@ -276,8 +278,8 @@ impl Hook {
     /// Returns the dial setting in force, if it dials anything.
     #[inline]
     pub fn force(&self) -> Option<&Force> {
-        let turn = self.current.load(Relaxed) as usize;
-        self.forces.get(turn)?.as_ref().filter(|_| !self.failed.load(Relaxed))
+        let setting = self.current.load(Relaxed) as usize;
+        self.forces.get(setting)?.as_ref().filter(|_| !self.failed.load(Relaxed))
     }
 
     /// Returns whether any setting dials anything, so that messages may be dialled or carry stamps.
@@ -359,8 +361,8 @@ impl Hook {
     /// Returns the usual time that a message spends in the hook of its sender before the provider gets
     /// it, where no send overhead is dialled. The times of this rank's sends stand for those of its
     /// peers.
-    pub fn before(&self, terms: &Terms) -> u64 {
-        if terms.send_overhead > 0 { 0 } else { self.before.load(Relaxed) }
+    pub fn before(&self, parameters: &EffectiveParameters) -> u64 {
+        if parameters.send_overhead > 0 { 0 } else { self.before.load(Relaxed) }
     }
 
     /// Returns the usual time of the hook in a send, which counts towards a dialled send overhead.
@@ -379,7 +381,7 @@ impl Hook {
         if !self.failed.swap(true, Relaxed) {
             note_failure(self.account, text);
         }
-        self.current.store(NO_TURN, Relaxed);
+        self.current.store(NO_SETTING, Relaxed);
     }
 
     /// Turns all dialling off after a panic.

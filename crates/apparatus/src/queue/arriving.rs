@@ -11,7 +11,7 @@ use crate::hook::force::Force;
 use netdyno_clock::ticks;
 use netdyno_protocol::dial::hold::Released;
 use netdyno_protocol::dial::link::Seen;
-use netdyno_protocol::dial::terms::{Latency, Terms};
+use netdyno_protocol::dial::parameters::{EffectiveParameters, Latency};
 use netdyno_protocol::dial::timing::{Departed, Gate};
 
 impl Queue {
@@ -103,14 +103,14 @@ impl Queue {
         let drawn = found.and_then(|found| found.latency);
         let releasing = state.releasing.get().unwrap_or(0);
         let sender = state.lane(said.sender);
-        let terms = said.terms(force, seen.at, sender);
+        let parameters = said.parameters(force, seen.at, sender);
         // Part of the latency has passed in the hook of the sender, and part will pass in this hook.
-        let passed = self.hook.before(&terms) + if terms.recv_overhead > 0 { 0 } else { releasing };
+        let passed = self.hook.before(&parameters) + if parameters.recv_overhead > 0 { 0 } else { releasing };
         let latency = |here| {
             let latency = drawn.unwrap_or_else(|| force.map_or(0, |force| force.latency(here)));
             latency.saturating_sub(passed)
         };
-        let due = sender.due(said, entry.len, seen, &terms, latency);
+        let due = sender.due(said, entry.len, seen, &parameters, latency);
         let due = state.in_order(entry, due, now);
         let waited = due > now;
         if waited {
@@ -118,7 +118,7 @@ impl Queue {
             self.hook.count(Word::HeldTicks, due - now);
         } else if due < state.looks.vain()
             && said.departed.is_some()
-            && matches!(terms.latency, Latency::After(_))
+            && matches!(parameters.latency, Latency::After(_))
         {
             // The message was due before the last poll, and that poll did not find it.
             self.hook.count(Word::Late, 1);
@@ -136,10 +136,10 @@ impl Queue {
         // The program may peek repeatedly. The message counts as seen at the first peek that found it.
         let name = said.name(&found.entry);
         let Found { first, mut latency } = state.found_first(name, now);
-        let terms = said.terms(Some(force), first, state.lane(said.sender));
+        let parameters = said.parameters(Some(force), first, state.lane(said.sender));
         let draw = |here| *latency.get_or_insert_with(|| force.latency(here));
         let due =
-            state.lane(said.sender).would_be_due(said, found.entry.len, Seen::late(first), &terms, draw);
+            state.lane(said.sender).would_be_due(said, found.entry.len, Seen::late(first), &parameters, draw);
         state.found.insert(name, Found { first, latency });
         if due <= now || takes {
             state.others.put(due, found);
@@ -158,14 +158,14 @@ impl Queue {
         let is_open = self.hook.has_failed();
         let now = if is_open { u64::MAX } else { ticks::glance() };
         if !state.others.is_empty() {
-            let other = state.others.take(now, &mut Gate::default(), &Terms::NONE);
+            let other = state.others.take(now, &mut Gate::default(), &EffectiveParameters::NONE);
             if let Some(other) = other {
                 return Some((other.item, 0));
             }
         }
         let is_message = state.messages.peek()?.kind != Kind::Other;
         let force = self.hook.force().filter(|_| is_message);
-        let (released, terms) = if self.hook.has_gate {
+        let (released, parameters) = if self.hook.has_gate {
             let mut sides = self.hook.sides();
             state.take_message(now, &mut sides.gate, force)?
         } else {
@@ -177,13 +177,13 @@ impl Queue {
         if released.item.kind == (Kind::Message { waited: true }) {
             self.hook.note_lateness(now.saturating_sub(released.at));
         }
-        if terms.recv_overhead == 0 {
+        if parameters.recv_overhead == 0 {
             return Some((released.item, 0));
         }
-        self.hook.count(Word::RecvOverheadTicks, terms.recv_overhead);
+        self.hook.count(Word::RecvOverheadTicks, parameters.recv_overhead);
         // The time since the message could have been released counts towards the overhead.
         let began = state.began.max(released.at).min(now);
-        Some((released.item, began.saturating_add(terms.recv_overhead)))
+        Some((released.item, began.saturating_add(parameters.recv_overhead)))
     }
 
     pub(super) fn count_received(&self, bytes: usize) {
@@ -199,11 +199,11 @@ impl Said {
 
     /// Returns the parameters of a message that was seen at `seen`. A message without a stamp departs
     /// when it is seen.
-    fn terms(&self, force: Option<&Force>, seen: u64, sender: &Sender) -> Terms {
+    fn parameters(&self, force: Option<&Force>, seen: u64, sender: &Sender) -> EffectiveParameters {
         match (force, self.departed) {
-            (None, _) => Terms::NONE,
-            (Some(force), Some(departed)) => force.terms_seen(seen, departed.at),
-            (Some(force), None) => force.terms(seen, || sender.departures.free()),
+            (None, _) => EffectiveParameters::NONE,
+            (Some(force), Some(departed)) => force.parameters_seen(seen, departed.at),
+            (Some(force), None) => force.parameters(seen, || sender.departures.free()),
         }
     }
 }
@@ -216,14 +216,14 @@ impl Sender {
         said: &Said,
         bytes: usize,
         seen: Seen,
-        terms: &Terms,
+        parameters: &EffectiveParameters,
         latency: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        let departed = said.departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, terms));
+        let departed = said.departed.unwrap_or_else(|| self.departures.depart(seen.at, bytes, parameters));
         match said.sender {
-            Some(_) => self.lane.due_by(Some(departed), bytes, seen, terms, latency),
+            Some(_) => self.lane.due_by(Some(departed), bytes, seen, parameters, latency),
             // Senders that cannot be distinguished do not wait for each other.
-            None => self.lane.due_of_any_by(Some(departed), bytes, seen, terms, latency),
+            None => self.lane.due_of_any_by(Some(departed), bytes, seen, parameters, latency),
         }
     }
 
@@ -233,11 +233,11 @@ impl Sender {
         said: &Said,
         bytes: usize,
         seen: Seen,
-        terms: &Terms,
+        parameters: &EffectiveParameters,
         latency: impl FnOnce(u64) -> u64,
     ) -> u64 {
         let departed = said.departed.unwrap_or(Departed { at: seen.at, at_once: true });
-        self.lane.clone().due_by(Some(departed), bytes, seen, terms, latency)
+        self.lane.clone().due_by(Some(departed), bytes, seen, parameters, latency)
     }
 }
 
@@ -248,10 +248,10 @@ impl State {
         now: u64,
         gate: &mut Gate,
         force: Option<&Force>,
-    ) -> Option<(Released<Completion>, Terms)> {
+    ) -> Option<(Released<Completion>, EffectiveParameters)> {
         let at = self.messages.next(gate).filter(|&at| at <= now)?;
-        let terms = force.map_or(Terms::NONE, |force| force.terms_released(at));
-        Some((self.messages.take(now, gate, &terms)?, terms))
+        let parameters = force.map_or(EffectiveParameters::NONE, |force| force.parameters_released(at));
+        Some((self.messages.take(now, gate, &parameters)?, parameters))
     }
 
     /// Times the release of a message that the hook has spun for. The message was due at `due`.

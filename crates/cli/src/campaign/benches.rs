@@ -60,7 +60,7 @@ pub fn bench(
     }
     let dials = match layer.takes_dials() {
         true => DialOptions {
-            turns: vec![conditions.dials.unwrap_or_default()],
+            settings: vec![conditions.dials.unwrap_or_default()],
             word: None,
             profile: conditions.profile.clone(),
         },

@@ -34,9 +34,9 @@ use netdyno_layers::options::DialOptions;
 use netdyno_measure::record::{LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
-use netdyno_protocol::dial::course::Course;
+use netdyno_protocol::dial::parameters::{Dials, Own};
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::terms::{Dials, Own};
+use netdyno_protocol::dial::time_profile::TimeProfile;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::random::Random;
 use netdyno_protocol::sim::Truth;
@@ -124,7 +124,7 @@ impl Campaign {
                 )));
             }
             let dials = conditions.dials.unwrap_or_default();
-            Course::new(&dials, profile, &Own::UNKNOWN, 1.0)
+            TimeProfile::new(&dials, profile, &Own::UNKNOWN, 1.0)
                 .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
@@ -152,7 +152,7 @@ impl Campaign {
     }
 
     /// Sets the dial settings of the layers that take dials.
-    pub fn turn(&mut self, dials: &DialOptions) {
+    pub fn set_dials(&mut self, dials: &DialOptions) {
         for bench in self.benches.iter_mut().filter(|bench| bench.layer.takes_dials()) {
             bench.dials = dials.clone();
         }
@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
 /// Returns the record's entries for the dials and the time profile of a link. Dials that `validate` turns
 /// during the measurement are left out, because they are its subject.
 fn dialled(dials: &DialOptions) -> (Option<String>, Option<String>) {
-    let steady = dials.turns.iter().filter(|turn| dials.word.is_none() && !turn.are_none());
+    let steady = dials.settings.iter().filter(|setting| dials.word.is_none() && !setting.are_none());
     (steady.map(Dials::to_string).next(), dials.profile.as_ref().map(Profile::to_string))
 }
 

@@ -5,9 +5,9 @@ use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
 use netdyno_measure::task::{Data, Task};
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::{Profile, ProfileError};
 use netdyno_protocol::dial::setting::SettingError;
-use netdyno_protocol::dial::terms::Dials;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -89,9 +89,9 @@ pub struct DialOrder {
 }
 
 impl From<&DialOptions> for DialOrder {
-    fn from(DialOptions { turns, word, profile }: &DialOptions) -> Self {
+    fn from(DialOptions { settings, word, profile }: &DialOptions) -> Self {
         Self {
-            turns: turns.iter().map(Dials::to_string).collect(),
+            turns: settings.iter().map(Dials::to_string).collect(),
             word: word.clone(),
             profile: profile.as_ref().map(Profile::to_string),
         }
@@ -101,10 +101,10 @@ impl From<&DialOptions> for DialOrder {
 impl DialOrder {
     /// Parses the dials.
     pub fn read(self) -> Result<DialOptions, String> {
-        let turns = self.turns.iter().map(|text| text.parse()).collect::<Result<_, SettingError>>();
+        let settings = self.turns.iter().map(|text| text.parse()).collect::<Result<_, SettingError>>();
         let profile = self.profile.map(|text| text.parse()).transpose();
         Ok(DialOptions {
-            turns: turns.map_err(|error| error.to_string())?,
+            settings: settings.map_err(|error| error.to_string())?,
             word: self.word,
             profile: profile.map_err(|error: ProfileError| error.to_string())?,
         })

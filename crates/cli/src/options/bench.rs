@@ -9,7 +9,7 @@ use netdyno_host::wait::Wait;
 use netdyno_job::launcher::Launcher;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Options;
-use netdyno_protocol::dial::terms::Dials;
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::SocketAddr;

@@ -4,11 +4,11 @@ use crate::program::profiles;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use netdyno_protocol::dial::course::{Course, CourseError};
+use netdyno_protocol::dial::parameters::{Dials, DialsError, Own};
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::spread::Turned;
+use netdyno_protocol::dial::spread::VaryingSetting;
 use netdyno_protocol::dial::table::Dial;
-use netdyno_protocol::dial::terms::{Dials, Own, TermsError};
+use netdyno_protocol::dial::time_profile::{TimeProfile, TimeProfileError};
 use std::env;
 use std::ffi::OsString;
 
@@ -71,7 +71,7 @@ fn option<T: DialValue>(dial: Dial) -> Arg {
     arg.long_help(format!("{help}\n\n{more}")).help(help)
 }
 
-impl DialValue for Turned {
+impl DialValue for VaryingSetting {
     const VERB: &'static str = "Set or add to";
 
     fn describe(is_per_byte: bool) -> [&'static str; 3] {
@@ -88,8 +88,8 @@ impl DialValue for Turned {
     }
 }
 
-fn bandwidth(text: &str) -> Result<Turned, String> {
-    Turned::read(Dial::GapPerByte, text)
+fn bandwidth(text: &str) -> Result<VaryingSetting, String> {
+    VaryingSetting::read(Dial::GapPerByte, text)
 }
 
 /// The dials.
@@ -98,7 +98,7 @@ fn bandwidth(text: &str) -> Result<Turned, String> {
 pub struct DialArgs {
     /// The dial settings.
     #[command(flatten)]
-    settings: EachDial<Turned>,
+    settings: EachDial<VaryingSetting>,
     /// Set G as a bandwidth, as in =1GB/s
     #[arg(
         long,
@@ -107,7 +107,7 @@ pub struct DialArgs {
         conflicts_with = Dial::GapPerByte.name(),
         allow_hyphen_values = true
     )]
-    bandwidth: Option<Turned>,
+    bandwidth: Option<VaryingSetting>,
     /// Let this many messages of a rank be on their way at once
     #[arg(
         long,
@@ -129,9 +129,9 @@ pub struct DialArgs {
 impl DialArgs {
     /// Returns the dial setting.
     pub fn dials(&self) -> Dials {
-        let bandwidth = self.bandwidth.map(|turned| (Dial::GapPerByte, turned));
+        let bandwidth = self.bandwidth.map(|setting| (Dial::GapPerByte, setting));
         let settings = self.settings.0.iter().copied().chain(bandwidth);
-        settings.fold(Dials::NONE, |dials, (dial, turned)| dials.with_turned(dial, turned))
+        settings.fold(Dials::NONE, |dials, (dial, setting)| dials.with_varying(dial, setting))
     }
 
     /// Reports whether any dial option is given.
@@ -174,9 +174,9 @@ pub fn check_place(command: &[OsString], is_dialled: bool) -> Result<(), Fault> 
 /// Rejects settings that no rank could apply: a value below the link's own, a value that needs an unknown
 /// parameter of the link, or a dial that is set twice.
 pub fn check(dials: &Dials, profile: Option<&Profile>, own: &Own) -> Result<(), Fault> {
-    Course::new(dials, profile, own, 1.0).map(drop).map_err(|error| {
+    TimeProfile::new(dials, profile, own, 1.0).map(drop).map_err(|error| {
         let hint = match error {
-            CourseError::Terms(TermsError::Unmeasured(_)) => ", or say what it has with --link",
+            TimeProfileError::Dials(DialsError::Unmeasured(_)) => ", or say what it has with --link",
             _ => "",
         };
         Fault::BadInput(format!("{error}{hint}"))

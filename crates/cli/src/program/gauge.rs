@@ -5,8 +5,8 @@ use netdyno_apparatus_fi::page::spell_own;
 use netdyno_measure::logp::extract::each_launch;
 use netdyno_measure::record::{Found, LayerResult};
 use netdyno_measure::show::Time;
+use netdyno_protocol::dial::parameters::Own;
 use netdyno_protocol::dial::table::Dial;
-use netdyno_protocol::dial::terms::Own;
 
 /// Warnings that make a figure unfit for the computation of dials: the machine was busy, or the figure is no
 /// valid time.

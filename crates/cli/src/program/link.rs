@@ -11,9 +11,9 @@ use crate::terminal::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, read_own, spell_own};
 use netdyno_measure::record::LayerResult;
+use netdyno_protocol::dial::parameters::{Dials, EffectiveParameters, Own};
 use netdyno_protocol::dial::setting::Setting;
 use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
-use netdyno_protocol::dial::terms::{Dials, Own, Terms};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -123,7 +123,7 @@ two ranks with --launcher"
 
 /// Reports whether dials have no meaning without the link's own parameters.
 fn needs_link(dials: &Dials) -> bool {
-    Terms::new(dials, &Own::UNKNOWN, 1.0).is_err()
+    EffectiveParameters::new(dials, &Own::UNKNOWN, 1.0).is_err()
 }
 
 /// Reports whether dials cannot be applied or checked without the link's own parameters.

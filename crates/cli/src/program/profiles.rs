@@ -42,7 +42,7 @@ fn read_file(path: &str) -> io::Result<String> {
 mod tests {
     use super::*;
     use crate::program::dials::check;
-    use netdyno_protocol::dial::terms::{Dials, Own};
+    use netdyno_protocol::dial::parameters::{Dials, Own};
 
     #[test]
     fn all_that_come_along_can_be_had_on_any_link() {

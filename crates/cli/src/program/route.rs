@@ -3,7 +3,7 @@
 use crate::program::apparatus::grain_shift;
 use clap::Args;
 use netdyno_apparatus_fi::between::Between;
-use netdyno_apparatus_fi::page::{Carrier, Completion, GapAt, Plan, Turn};
+use netdyno_apparatus_fi::page::{Carrier, Completion, DialSetting, GapAt, Plan};
 use std::env;
 
 /// Heading of the options for the path of messages.
@@ -136,13 +136,13 @@ impl RouteArgs {
     }
 
     /// Returns the plan of a run with these dial settings.
-    pub fn plan(&self, turns: Vec<Turn>) -> Plan {
+    pub fn plan(&self, settings: Vec<DialSetting>) -> Plan {
         let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier);
         let completion = Completion::ALL.into_iter().find(|completion| completion.name() == self.completion);
         let gap_at = GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == self.gap_at);
         Plan {
             carrier: carrier.unwrap_or_default(),
-            turns,
+            settings,
             grain_shift: grain_shift(),
             between: self.between.clone(),
             completion: completion.unwrap_or_default(),

@@ -4,7 +4,7 @@ use crate::options::{DialOptions, LayerOptions};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, SharedWord, Turning, Wire as Way};
+use netdyno_stack::am::{Config, DialSettings, Endpoint, Handlers, PeerId, SharedWord, Wire as Way};
 
 /// Most requests in flight to one peer over UDP: as many as may be on the wire at once. More requests would
 /// wait in the endpoint, and issuing them would cost less than sending them does.
@@ -35,10 +35,11 @@ pub(super) fn open<S>(
     config: Config,
     options: &LayerOptions,
 ) -> Result<Endpoint<S>, LayerError> {
-    let DialOptions { turns, word, profile } = options.dials.clone();
+    let DialOptions { settings, word, profile } = options.dials.clone();
     let current = word.map(|(path, offset)| SharedWord::map(&path, offset));
     let current = current.transpose().map_err(LayerError::new)?;
-    Endpoint::with_turns(handlers, config, Turning { turns, current, profile }).map_err(LayerError::new)
+    Endpoint::with_dial_settings(handlers, config, DialSettings { settings, current, profile })
+        .map_err(LayerError::new)
 }
 
 /// Returns the transport's counters for a peer, if its wire keeps them.

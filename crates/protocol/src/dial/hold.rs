@@ -1,6 +1,6 @@
 //! The messages that have arrived and are not due yet.
 
-use super::terms::Terms;
+use super::parameters::EffectiveParameters;
 use super::timing::Gate;
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
@@ -44,10 +44,15 @@ impl<T> Hold<T> {
     }
 
     /// Releases the next message. Returns `None` if the time of its release has not come.
-    pub fn take(&mut self, now: u64, gate: &mut Gate, terms: &Terms) -> Option<Released<T>> {
+    pub fn take(
+        &mut self,
+        now: u64,
+        gate: &mut Gate,
+        parameters: &EffectiveParameters,
+    ) -> Option<Released<T>> {
         self.next(gate).filter(|&at| at <= now)?;
         let Reverse(Held { due, item, .. }) = self.held.pop()?;
-        Some(Released { item, at: gate.pass(due, terms) })
+        Some(Released { item, at: gate.pass(due, parameters) })
     }
 
     /// Returns the time at which the next message can be released, if there is one.
@@ -107,7 +112,7 @@ impl<T> Ord for Held<T> {
 mod tests {
     use super::*;
     use crate::dial::link::Seen;
-    use crate::dial::terms::Latency;
+    use crate::dial::parameters::Latency;
     use crate::dial::timing::{Departures, Lane};
     use alloc::vec;
     use alloc::vec::Vec;
@@ -121,8 +126,9 @@ mod tests {
             hold.put(due, item);
         }
         assert_eq!((hold.len(), hold.next(&gate)), (4, Some(10)));
-        assert_eq!(hold.take(9, &mut gate, &Terms::NONE), None);
-        let out: Vec<_> = (0..4).map(|_| hold.take(30, &mut gate, &Terms::NONE).unwrap().item).collect();
+        assert_eq!(hold.take(9, &mut gate, &EffectiveParameters::NONE), None);
+        let out: Vec<_> =
+            (0..4).map(|_| hold.take(30, &mut gate, &EffectiveParameters::NONE).unwrap().item).collect();
         assert_eq!(out, vec!['a', 'b', 'c', 'd']);
         assert!(hold.is_empty() && hold.next(&gate).is_none());
     }
@@ -137,26 +143,32 @@ mod tests {
             messages in vec((0..400u64, 0..3usize, 1..2000usize), 1..80),
             looks in vec(1..700u64, 1..20),
         ) {
-            let terms = Terms { latency: Latency::After(latency), recv_gap, send_gap: 50, gap_per_byte: 0.5, ..Terms::NONE };
+            let parameters = EffectiveParameters {
+                latency: Latency::After(latency),
+                recv_gap,
+                send_gap: 50,
+                gap_per_byte: 0.5,
+                ..EffectiveParameters::NONE
+            };
             let (mut departures, mut lanes) = (vec![Departures::default(); 3], vec![Lane::default(); 3]);
             let (mut hold, mut gate) = (Hold::new(), Gate::default());
             let mut looks = looks.into_iter().cycle();
             let (mut now, mut look, mut out) = (0, 0, Vec::new());
             for (nth, (pause, sender, bytes)) in messages.iter().copied().enumerate() {
                 now += pause;
-                let departed = departures[sender].depart(now, bytes, &terms);
-                let due = lanes[sender].due(Some(departed), bytes, Seen::late(now), &terms);
+                let departed = departures[sender].depart(now, bytes, &parameters);
+                let due = lanes[sender].due(Some(departed), bytes, Seen::late(now), &parameters);
                 hold.put(due, (nth, sender, departed.at));
                 while look < now {
                     look += looks.next().unwrap();
-                    while let Some(released) = hold.take(look, &mut gate, &terms) {
+                    while let Some(released) = hold.take(look, &mut gate, &parameters) {
                         prop_assert!(released.at <= look);
                         out.push(released);
                     }
                 }
             }
             while let Some(at) = hold.next(&gate) {
-                out.push(hold.take(at, &mut gate, &terms).unwrap());
+                out.push(hold.take(at, &mut gate, &parameters).unwrap());
             }
             prop_assert_eq!(out.len(), messages.len());
             prop_assert!(out.windows(2).all(|pair| pair[1].at >= pair[0].at + recv_gap));

@@ -22,8 +22,8 @@
 //! * [`setting`]: the syntax of a dial setting.
 //! * [`spread`]: random variation from message to message.
 //! * [`profile`]: time profiles: dials that change with time.
-//! * [`terms`]: the effective parameters, in ticks.
-//! * [`course`]: effective parameters that vary by chance or change with time.
+//! * [`parameters`]: the effective parameters, in ticks.
+//! * [`time_profile`]: effective parameters that vary by chance or change with time.
 //! * [`variation`]: the state of a process from which each message gets its effective parameters.
 //! * [`timing`]: the four lines above.
 //! * [`link`]: estimates of the link's own time.
@@ -31,10 +31,10 @@
 //! * [`hold`]: the messages that are not due yet.
 //! * [`polls`]: when to wait for a held message, and when to poll the link.
 
-pub mod course;
 pub mod hold;
 pub mod link;
 mod normal;
+pub mod parameters;
 pub mod polls;
 pub mod profile;
 mod quantiles;
@@ -42,6 +42,6 @@ pub mod setting;
 pub mod spread;
 pub mod stamp;
 pub mod table;
-pub mod terms;
+pub mod time_profile;
 pub mod timing;
 pub mod variation;

@@ -12,9 +12,9 @@
 //! name adds nothing there. `repeat` restarts the profile after that time; without it the last point stays in
 //! force. `idle` restarts the profile with the first message after a pause of that length.
 
+use super::parameters::Dials;
 use super::setting::{Setting, Spelled};
 use super::table::Dial;
-use super::terms::Dials;
 use crate::quantity;
 use alloc::format;
 use alloc::string::String;
@@ -72,7 +72,7 @@ impl Profile {
     }
 
     /// Reports whether any point names this dial with a setting that changes the link.
-    pub fn turns(&self, dial: Dial) -> bool {
+    pub fn changes(&self, dial: Dial) -> bool {
         self.points.iter().any(|point| point.dials.get(dial).is_some())
     }
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Profile {
         }
         for Point { at_ns, dials } in &self.points {
             write!(f, "at {}", Time(*at_ns))?;
-            for dial in Dial::ALL.into_iter().filter(|&dial| self.turns(dial)) {
+            for dial in Dial::ALL.into_iter().filter(|&dial| self.changes(dial)) {
                 let setting = dials.get(dial).unwrap_or(Setting::Add(0.0));
                 write!(f, " {dial}{}", Spelled(dial, setting))?;
             }
@@ -251,7 +251,7 @@ mod tests {
         let begin = Dials::NONE.with(Dial::Latency, Setting::Add(50e3));
         let points = [Point { at_ns: 0, dials: begin }, Point { at_ns: 50_000, dials: Dials::NONE }];
         assert_eq!(profile.points(), points);
-        assert!(profile.turns(Dial::Latency) && !profile.turns(Dial::SendGap));
+        assert!(profile.changes(Dial::Latency) && !profile.changes(Dial::SendGap));
         assert_eq!(
             profile.to_string(),
             "repeat 50us\nat 0ns latency+50us\nat 50us latency+0ns\n",

@@ -65,14 +65,14 @@ impl fmt::Display for Spread {
 
 /// A dial setting, with its random variation if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Turned {
+pub struct VaryingSetting {
     /// The setting; the mean if it varies.
     pub setting: Setting,
     /// The random variation from message to message, if any.
     pub spread: Option<Spread>,
 }
 
-impl Turned {
+impl VaryingSetting {
     /// Parses the setting of a dial with its spread, if there is one.
     ///
     /// # Errors
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_spread_is_read_behind_its_setting() {
-        let read = |text| Turned::parse(Dial::Latency, text).unwrap();
+        let read = |text| VaryingSetting::parse(Dial::Latency, text).unwrap();
         let turned =
-            |setting, deviation, shape| Turned { setting, spread: Some(Spread { deviation, shape }) };
+            |setting, deviation, shape| VaryingSetting { setting, spread: Some(Spread { deviation, shape }) };
         assert_eq!(read("+10us±2us:lognormal"), turned(Setting::Add(10e3), 2e3, Shape::Lognormal));
         assert_eq!(read("=50us+-500ns:uniform"), turned(Setting::Set(50e3), 500.0, Shape::Uniform));
         assert_eq!(
@@ -156,7 +156,7 @@ mod tests {
             turned(Setting::Add(10e3), 10e3, Shape::Exponential)
         );
         assert_eq!(read("+10us±2µs"), turned(Setting::Add(10e3), 2e3, Shape::Normal));
-        assert_eq!(read("+10us"), Turned { setting: Setting::Add(10e3), spread: None });
+        assert_eq!(read("+10us"), VaryingSetting { setting: Setting::Add(10e3), spread: None });
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             (Dial::GapPerByte, "+1ns/B±0.1ns", "cannot vary"),
             (Dial::GapPerByte, "=1GB/s+-1us:normal", "use =1ns/B alone"),
         ] {
-            let message = Turned::parse(dial, text).unwrap_err().to_string();
+            let message = VaryingSetting::parse(dial, text).unwrap_err().to_string();
             assert!(message.contains(names) && message.contains(dial.name()), "{text}: {message}");
             assert_eq!(message.lines().count(), 1, "{message}");
         }
@@ -190,7 +190,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(at in 0..Dial::ALL.len(), text in "[+=]?[a-z0-9.±+:-]{0,20}(±|\\+-)?[a-zµ0-9.:±-]{0,20}") {
-            let _ = Turned::parse(Dial::ALL[at], &text);
+            let _ = VaryingSetting::parse(Dial::ALL[at], &text);
         }
 
         #[test]
@@ -201,7 +201,7 @@ mod tests {
             let setting = if adds { Setting::Add(amount) } else { Setting::Set(amount) };
             let spread = Spread { deviation: share * amount, shape };
             let text = format!("{}{spread}", Spelled(dial, setting));
-            prop_assert_eq!(Turned::parse(dial, &text), Ok(Turned { setting, spread: Some(spread) }));
+            prop_assert_eq!(VaryingSetting::parse(dial, &text), Ok(VaryingSetting { setting, spread: Some(spread) }));
         }
     }
 }

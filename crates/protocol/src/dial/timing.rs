@@ -1,7 +1,7 @@
 //! Computes when messages depart, when they are due, and when they are released.
 
 use super::link::{Own, SIZES, Seen, size_class};
-use super::terms::{Latency, Terms};
+use super::parameters::{EffectiveParameters, Latency};
 use alloc::collections::VecDeque;
 
 /// The sending side of a process's interface, for all messages that the process sends.
@@ -29,20 +29,26 @@ impl Departures {
 
     /// Lets a message of `bytes` bytes depart, which is ready at `now`.
     #[inline]
-    pub fn depart(&mut self, now: u64, bytes: usize, terms: &Terms) -> Departed {
-        self.depart_over(now, now, bytes, terms)
+    pub fn depart(&mut self, now: u64, bytes: usize, parameters: &EffectiveParameters) -> Departed {
+        self.depart_over(now, now, bytes, parameters)
     }
 
     /// Lets a message depart whose first byte can leave at `began`, and which the link has accepted as a
     /// whole at `taken`. A link that copies large messages while it accepts them has moved their bytes by
     /// then. So this time is part of the time that the bytes take.
     #[inline]
-    pub fn depart_over(&mut self, began: u64, taken: u64, bytes: usize, terms: &Terms) -> Departed {
-        let delay = terms.delay(bytes);
+    pub fn depart_over(
+        &mut self,
+        began: u64,
+        taken: u64,
+        bytes: usize,
+        parameters: &EffectiveParameters,
+    ) -> Departed {
+        let delay = parameters.delay(bytes);
         let at_once = self.free <= if delay == 0 { taken } else { began };
         let first = began.max(self.free);
         let at = first.saturating_add(delay).max(taken);
-        self.free = first.saturating_add(terms.data(bytes)).max(at).saturating_add(terms.send_gap);
+        self.free = first.saturating_add(parameters.data(bytes)).max(at).saturating_add(parameters.send_gap);
         Departed { at, at_once }
     }
 }
@@ -68,12 +74,18 @@ impl Lane {
     /// Returns the time at which the next message is due. Without a stamp, the time at which it was first
     /// seen replaces the stamp.
     #[inline]
-    pub fn due(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        self.due_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
+    pub fn due(
+        &mut self,
+        departed: Option<Departed>,
+        bytes: usize,
+        seen: Seen,
+        parameters: &EffectiveParameters,
+    ) -> u64 {
+        self.due_by(departed, bytes, seen, parameters, |_| parameters.latency.ticks())
     }
 
     /// Works like [`Lane::due`], with a latency that depends on when the message would be due without one. Of
-    /// `terms` it uses the kind of the latency and the time for the bytes, which must be that of the
+    /// `parameters` it uses the kind of the latency and the time for the bytes, which must be that of the
     /// departure.
     #[inline]
     pub fn due_by(
@@ -81,16 +93,22 @@ impl Lane {
         departed: Option<Departed>,
         bytes: usize,
         seen: Seen,
-        terms: &Terms,
+        parameters: &EffectiveParameters,
         latency: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        self.last = self.last.max(self.due_of_any_by(departed, bytes, seen, terms, latency));
+        self.last = self.last.max(self.due_of_any_by(departed, bytes, seen, parameters, latency));
         self.last
     }
 
     /// Works like [`Lane::due`], for a message of one of several senders, which have no common order.
-    pub fn due_of_any(&mut self, departed: Option<Departed>, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        self.due_of_any_by(departed, bytes, seen, terms, |_| terms.latency.ticks())
+    pub fn due_of_any(
+        &mut self,
+        departed: Option<Departed>,
+        bytes: usize,
+        seen: Seen,
+        parameters: &EffectiveParameters,
+    ) -> u64 {
+        self.due_of_any_by(departed, bytes, seen, parameters, |_| parameters.latency.ticks())
     }
 
     /// Works like [`Lane::due_by`], for a message of one of several senders, which have no common order.
@@ -99,12 +117,12 @@ impl Lane {
         departed: Option<Departed>,
         bytes: usize,
         seen: Seen,
-        terms: &Terms,
+        parameters: &EffectiveParameters,
         latency: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        let undialled = match (terms.latency, departed) {
+        let undialled = match (parameters.latency, departed) {
             (Latency::After(_), Some(departed)) => departed.at,
-            (Latency::Beyond(_), Some(departed)) => self.was_here(departed, bytes, seen, terms),
+            (Latency::Beyond(_), Some(departed)) => self.was_here(departed, bytes, seen, parameters),
             (_, None) => seen.at,
         };
         undialled.saturating_add(latency(undialled))
@@ -120,8 +138,14 @@ impl Lane {
     /// Returns the time at which a message arrived. Only the time at which it was first seen is known, and a
     /// program may poll late. The link carries a message at once, even if its departure waits for earlier
     /// ones, so it may arrive before its stamp.
-    fn was_here(&mut self, departed: Departed, bytes: usize, seen: Seen, terms: &Terms) -> u64 {
-        let delay = terms.delay(bytes);
+    fn was_here(
+        &mut self,
+        departed: Departed,
+        bytes: usize,
+        seen: Seen,
+        parameters: &EffectiveParameters,
+    ) -> u64 {
+        let delay = parameters.delay(bytes);
         let began = departed.at.saturating_sub(delay);
         let class = size_class(bytes);
         let near = self.near(class).or(seen.elsewhere);
@@ -136,7 +160,7 @@ impl Lane {
         if delay == 0 {
             return here;
         }
-        if terms.added_per_byte.is_some() {
+        if parameters.added_per_byte.is_some() {
             return here.saturating_add(delay);
         }
         // The bytes take the set time. In addition the link takes its own time for a few bytes.
@@ -175,9 +199,9 @@ impl Gate {
     /// Releases a message. Returns the time of the release. It does not depend on when the program polls,
     /// because the interface does not wait for the program.
     #[inline]
-    pub fn pass(&mut self, due: u64, terms: &Terms) -> u64 {
+    pub fn pass(&mut self, due: u64, parameters: &EffectiveParameters) -> u64 {
         let released = self.opens(due);
-        self.free = released.saturating_add(terms.recv_gap);
+        self.free = released.saturating_add(parameters.recv_gap);
         released
     }
 }
@@ -224,19 +248,20 @@ mod tests {
 
     #[test]
     fn a_burst_takes_the_gaps_and_the_bytes() {
-        let terms = Terms { send_gap: 100, gap_per_byte: 2.0, ..Terms::NONE };
+        let parameters =
+            EffectiveParameters { send_gap: 100, gap_per_byte: 2.0, ..EffectiveParameters::NONE };
         let mut departures = Departures::default();
-        let stamps = [0; 4].map(|now| departures.depart(now, 11, &terms).at);
+        let stamps = [0; 4].map(|now| departures.depart(now, 11, &parameters).at);
         assert_eq!(stamps, [20, 140, 260, 380]);
         // After a pause no gap is left.
-        assert_eq!(departures.depart(10_000, 1, &terms), Departed { at: 10_000, at_once: true });
+        assert_eq!(departures.depart(10_000, 1, &parameters), Departed { at: 10_000, at_once: true });
     }
 
     #[test]
     fn latency_is_set_from_the_stamp_and_added_to_what_is_seen() {
-        let set = Terms { latency: Latency::After(500), ..Terms::NONE };
+        let set = EffectiveParameters { latency: Latency::After(500), ..EffectiveParameters::NONE };
         assert_eq!(Lane::default().due(at(1000), 1, Seen::late(1070), &set), 1500);
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         assert_eq!(lane.due(at(1000), 1, Seen::late(1070), &add), 1570);
         // Seen late: it had arrived after 70.
@@ -251,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_link_that_has_become_slower_is_believed_in_the_end() {
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         let mut due = |nth: u64, took: u64| {
             lane.due(at(nth * 10_000), 1, Seen::late(nth * 10_000 + took), &add) - nth * 10_000
@@ -265,7 +290,7 @@ mod tests {
     /// messages are seen before their stamps.
     #[test]
     fn what_was_held_up_once_is_forgotten() {
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         assert_eq!(lane.due(at(1000), 1, Seen::late(10_001_000), &add), 10_001_500);
         for nth in 2..100 {
@@ -277,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_large_message_takes_the_time_of_large_ones() {
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         assert_eq!(lane.due(at(1000), 8, Seen::late(1070), &add), 1570);
         assert_eq!(lane.due(at(2000), 1 << 20, Seen::late(9000), &add), 9500);
@@ -287,22 +312,22 @@ mod tests {
     /// The bytes take longer than the link, which takes another 70 for any message.
     #[test]
     fn bytes_take_what_they_are_to_take_beyond_the_link() {
-        let terms = Terms { gap_per_byte: 100.0, ..Terms::NONE };
+        let parameters = EffectiveParameters { gap_per_byte: 100.0, ..EffectiveParameters::NONE };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         for now in [10_000, 20_000] {
-            let departed = departures.depart(now, 8, &terms);
-            assert_eq!(lane.due(Some(departed), 8, Seen::late(now + 70), &terms), now + 700 + 70);
+            let departed = departures.depart(now, 8, &parameters);
+            assert_eq!(lane.due(Some(departed), 8, Seen::late(now + 70), &parameters), now + 700 + 70);
         }
         // It departs after another message, and was seen long before.
-        let departed = departures.depart(20_010, 8, &terms);
-        assert_eq!(lane.due(Some(departed), 8, Seen::late(20_080), &terms), 20_000 + 1400 + 70);
+        let departed = departures.depart(20_010, 8, &parameters);
+        assert_eq!(lane.due(Some(departed), 8, Seen::late(20_080), &parameters), 20_000 + 1400 + 70);
     }
 
     /// The time of the link varies. The dial adds to the time of each message that is seen coming, and to the
     /// mean for the others.
     #[test]
     fn what_comes_while_somebody_looks_is_believed() {
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         for nth in 1..200u64 {
             let (stamp, took) = (10_000 * nth, if nth % 2 == 0 { 400 } else { 600 });
@@ -321,7 +346,7 @@ mod tests {
     /// message has arrived, and that L is not part of the link.
     #[test]
     fn a_latency_that_a_program_waits_for_is_not_learnt_as_the_links() {
-        let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(20_000), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
         for nth in 1..200u64 {
             let (stamp, posted) = (100_000 * nth, 100_000 * nth + 20_000);
@@ -344,7 +369,7 @@ mod tests {
     /// do not name their sender, is known.
     #[test]
     fn what_is_known_of_another_way_serves_where_nothing_was_seen_coming() {
-        let add = Terms { latency: Latency::Beyond(20_000), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(20_000), ..EffectiveParameters::NONE };
         let (mut answers, mut lane) = (Lane::default(), Lane::default());
         assert_eq!(answers.seen_coming(8), None);
         for nth in 0..10u64 {
@@ -366,11 +391,15 @@ mod tests {
     #[test]
     fn the_bytes_of_a_message_count_once() {
         let (bytes, own) = (1001, 500 + 3000);
-        let sent = |departures: &mut Departures, began: u64, terms: &Terms| {
-            departures.depart_over(began + 100, began + 100 + 2000, bytes, terms)
+        let sent = |departures: &mut Departures, began: u64, parameters: &EffectiveParameters| {
+            departures.depart_over(began + 100, began + 100 + 2000, bytes, parameters)
         };
         // Added: the message is later by the amount that is added for its bytes.
-        let add = Terms { gap_per_byte: 3.0 + 5.0, added_per_byte: Some(5.0), ..Terms::NONE };
+        let add = EffectiveParameters {
+            gap_per_byte: 3.0 + 5.0,
+            added_per_byte: Some(5.0),
+            ..EffectiveParameters::NONE
+        };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         for began in [100_000, 200_000, 300_000] {
             let departed = sent(&mut departures, began, &add);
@@ -379,7 +408,7 @@ mod tests {
         // The next message departs when all bytes have left.
         assert_eq!(sent(&mut departures, 300_000, &add).at, 300_100 + 8000 + 5000);
         // Set: the bytes take the set time. In addition the link takes its own time for a few bytes.
-        let set = Terms { gap_per_byte: 8.0, ..Terms::NONE };
+        let set = EffectiveParameters { gap_per_byte: 8.0, ..EffectiveParameters::NONE };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         assert_eq!(lane.due(at(1056), 8, Seen::late(1400), &set), 1000 + 56 + 400);
         for began in [100_000, 200_000] {
@@ -396,7 +425,7 @@ mod tests {
     /// been released.
     #[test]
     fn waiting_in_line_is_not_taken_for_the_link() {
-        let add = Terms { latency: Latency::Beyond(500), ..Terms::NONE };
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let (mut lane, mut released) = (Lane::default(), 0);
         for nth in 1..5000 {
             let (stamp, arrived) = (100 * nth, 100 * nth + 70);
@@ -408,9 +437,9 @@ mod tests {
 
     #[test]
     fn a_gate_lets_through_what_came_meanwhile_at_its_own_pace() {
-        let terms = Terms { recv_gap: 100, ..Terms::NONE };
+        let parameters = EffectiveParameters { recv_gap: 100, ..EffectiveParameters::NONE };
         let mut gate = Gate::default();
-        assert_eq!([1000, 1010, 1020, 5000].map(|due| gate.pass(due, &terms)), [1000, 1100, 1200, 5000]);
+        assert_eq!([1000, 1010, 1020, 5000].map(|due| gate.pass(due, &parameters)), [1000, 1100, 1200, 5000]);
     }
 
     #[test]
@@ -423,11 +452,11 @@ mod tests {
         assert!(!capacity.has_room(99) && capacity.has_room(100));
     }
 
-    fn terms() -> impl Strategy<Value = Terms> {
+    fn parameters() -> impl Strategy<Value = EffectiveParameters> {
         let latency =
             prop_oneof![(0..5000u64).prop_map(Latency::Beyond), (0..5000u64).prop_map(Latency::After)];
         (latency, 0..500u64, 0..500u64, 0.0..3.0).prop_map(|(latency, send_gap, recv_gap, gap_per_byte)| {
-            Terms { latency, send_gap, recv_gap, gap_per_byte, ..Terms::NONE }
+            EffectiveParameters { latency, send_gap, recv_gap, gap_per_byte, ..EffectiveParameters::NONE }
         })
     }
 
@@ -438,27 +467,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn departures_keep_their_distance(terms in terms(), messages in messages()) {
+        fn departures_keep_their_distance(parameters in parameters(), messages in messages()) {
             let (mut departures, mut now, mut last) = (Departures::default(), 0, None);
             for (pause, bytes, ..) in messages {
                 now += pause;
-                let departed = departures.depart(now, bytes, &terms);
+                let departed = departures.depart(now, bytes, &parameters);
                 let stamp = departed.at;
-                let earliest = last.map_or(now, |last: u64| now.max(last + terms.send_gap));
+                let earliest = last.map_or(now, |last: u64| now.max(last + parameters.send_gap));
                 // As early as possible, and no earlier.
-                prop_assert_eq!(stamp, earliest + terms.data(bytes));
+                prop_assert_eq!(stamp, earliest + parameters.data(bytes));
                 last = Some(stamp);
             }
         }
 
         #[test]
-        fn no_message_is_early_and_none_overtakes(terms in terms(), messages in messages()) {
+        fn no_message_is_early_and_none_overtakes(parameters in parameters(), messages in messages()) {
             let (mut departures, mut lane, mut gate) = (Departures::default(), Lane::default(), Gate::default());
             let (mut now, mut seen, mut last) = (0, 0, None);
             let (mut looked, mut most) = (None, 0);
             for (pause, bytes, way, late) in messages {
                 now += pause;
-                let departed = departures.depart(now, bytes, &terms);
+                let departed = departures.depart(now, bytes, &parameters);
                 let stamp = departed.at;
                 // The link carries it at once and keeps the order.
                 seen = (now + way + late).max(seen);
@@ -466,9 +495,9 @@ mod tests {
                 let not_at = looked.filter(|_| late % 2 == 0).map(|at: u64| at.max(seen - late));
                 let seen_as = Seen { not_at, ..Seen::late(seen) };
                 looked = Some(seen);
-                most = most.max(seen.saturating_sub(stamp - terms.data(bytes)));
-                let due = lane.due(Some(departed), bytes, seen_as, &terms);
-                match terms.latency {
+                most = most.max(seen.saturating_sub(stamp - parameters.data(bytes)));
+                let due = lane.due(Some(departed), bytes, seen_as, &parameters);
+                match parameters.latency {
                     Latency::After(latency) => prop_assert!(due >= stamp + latency),
                     Latency::Beyond(added) => {
                         prop_assert!(due >= stamp + added);
@@ -477,10 +506,10 @@ mod tests {
                         prop_assert!(due <= last.unwrap_or(0).max(eager), "{due} {eager}");
                     }
                 }
-                let released = gate.pass(due, &terms);
+                let released = gate.pass(due, &parameters);
                 prop_assert!(released >= due);
                 if let Some(last) = last {
-                    prop_assert!(released >= last + terms.recv_gap);
+                    prop_assert!(released >= last + parameters.recv_gap);
                 }
                 last = Some(released);
             }
@@ -492,10 +521,10 @@ mod tests {
             let (mut now, mut seen) = (0, 0);
             for (pause, bytes, way, late) in messages {
                 now += pause;
-                let stamp = departures.depart(now, bytes, &Terms::NONE).at;
+                let stamp = departures.depart(now, bytes, &EffectiveParameters::NONE).at;
                 prop_assert_eq!(stamp, now);
                 seen = (now + way + late).max(seen);
-                prop_assert!(gate.pass(lane.due(at(stamp), 1, Seen::late(seen), &Terms::NONE), &Terms::NONE) <= seen);
+                prop_assert!(gate.pass(lane.due(at(stamp), 1, Seen::late(seen), &EffectiveParameters::NONE), &EffectiveParameters::NONE) <= seen);
             }
         }
 

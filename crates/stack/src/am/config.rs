@@ -2,7 +2,7 @@
 
 use super::error::OpenError;
 use netdyno_host::wait::Wait;
-use netdyno_protocol::dial::terms::Dials;
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::frame::port;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -8,7 +8,7 @@
 //! A message uses the setting in force at three moments: when it is sent, when the receiver first sees
 //! it, and when it is released to its handler. Parameters that vary at random are drawn once for each
 //! message: o_s and g_s at the send, L when the message is seen, g_r and o_r when it is released. A time
-//! profile uses other moments: see `netdyno_protocol::dial::course`.
+//! profile uses other moments: see `netdyno_protocol::dial::time_profile`.
 //!
 //! Over shared memory the stamp of a message lies beside it in its slot, on a cache line that only
 //! dialled messages touch. A message that is not due stays in its ring. Requests, replies and stores are
@@ -18,10 +18,10 @@
 use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_host::shared_word::SharedWord;
-use netdyno_protocol::dial::course::{Course, CourseError};
 use netdyno_protocol::dial::link::Seen;
+use netdyno_protocol::dial::parameters::{Dials, EffectiveParameters, Latency, Own};
 use netdyno_protocol::dial::profile::Profile;
-use netdyno_protocol::dial::terms::{Dials, Latency, Own, Terms};
+use netdyno_protocol::dial::time_profile::{TimeProfile, TimeProfileError};
 use netdyno_protocol::dial::timing::{Departed, Departures, Gate, Lane};
 use netdyno_protocol::dial::variation::Variation;
 use std::borrow::Cow;
@@ -32,14 +32,14 @@ const LONGEST_HOLD_NS: f64 = 600e9;
 /// Messages of a peer that has ended or closed are held no longer than this.
 const LAST_HOLD_NS: f64 = 5e9;
 /// The time profile in force if the shared word names no setting: no dial is set.
-static NO_TURN: Course = Course::NONE;
+static NO_SETTING: TimeProfile = TimeProfile::NONE;
 
 /// The dial settings of an endpoint whose setting changes while links are open.
 #[derive(Debug, Default)]
-pub struct Turning {
+pub struct DialSettings {
     /// The dial settings, one of which is in force at a time. An empty list means one setting without
     /// dials.
-    pub turns: Vec<Dials>,
+    pub settings: Vec<Dials>,
     /// The shared word that holds the index of the setting in force, from 0. If the index is out of
     /// range, no dial is set. Without the word the first setting is in force.
     pub current: Option<SharedWord>,
@@ -60,7 +60,7 @@ struct Sides {
 /// The emulated network interface that all messages of an endpoint pass through.
 #[derive(Debug)]
 pub(super) struct Interface {
-    turns: Box<[Course]>,
+    settings: Box<[TimeProfile]>,
     /// The index of the setting in force; without the word the first one is.
     current: Option<SharedWord>,
     tick_ns: f64,
@@ -72,41 +72,41 @@ pub(super) struct Interface {
 impl Interface {
     /// Returns `None` if no setting has a dial and there is no time profile. The link's own parameters
     /// are taken as unknown, because nobody has measured them. Random parameters are drawn from `seed`.
-    pub(super) fn of(turning: Turning, seed: u64) -> Result<Option<Arc<Self>>, CourseError> {
-        let Turning { mut turns, current, profile } = turning;
-        if turns.is_empty() {
-            turns.push(Dials::NONE);
+    pub(super) fn of(settings: DialSettings, seed: u64) -> Result<Option<Arc<Self>>, TimeProfileError> {
+        let DialSettings { mut settings, current, profile } = settings;
+        if settings.is_empty() {
+            settings.push(Dials::NONE);
         }
-        if turns.iter().all(Dials::are_none) && profile.is_none() {
+        if settings.iter().all(Dials::are_none) && profile.is_none() {
             return Ok(None);
         }
         let clock = Clock::calibrate();
-        let course = |dials| Course::new(dials, profile.as_ref(), &Own::UNKNOWN, clock.tick_ns);
-        let turns: Box<[Course]> = turns.iter().map(course).collect::<Result<_, _>>()?;
+        let time_profile = |dials| TimeProfile::new(dials, profile.as_ref(), &Own::UNKNOWN, clock.tick_ns);
+        let settings: Box<[TimeProfile]> = settings.iter().map(time_profile).collect::<Result<_, _>>()?;
         let [longest_hold, last_hold] = [LONGEST_HOLD_NS, LAST_HOLD_NS].map(|ns| clock.ticks(ns));
         let (departures, gate) = (Departures::default(), Gate::default());
-        let variation = Variation::new(turns.first().unwrap_or(&NO_TURN), seed);
+        let variation = Variation::new(settings.first().unwrap_or(&NO_SETTING), seed);
         let sides = Mutex::new(Sides { departures, gate, variation });
         let tick_ns = clock.tick_ns;
-        Ok(Some(Arc::new(Self { turns, current, tick_ns, longest_hold, last_hold, sides })))
+        Ok(Some(Arc::new(Self { settings, current, tick_ns, longest_hold, last_hold, sides })))
     }
 
     /// Returns the time profile in force: the one without dials if the word names no setting.
-    fn course(&self) -> &Course {
-        let turn = self.current.as_ref().map_or(0, SharedWord::get);
-        self.turns.get(turn as usize).unwrap_or(&NO_TURN)
+    fn time_profile(&self) -> &TimeProfile {
+        let setting = self.current.as_ref().map_or(0, SharedWord::get);
+        self.settings.get(setting as usize).unwrap_or(&NO_SETTING)
     }
 
     /// Returns the effective parameters of the next message to send. Uses the maximum latency, because
     /// the receiver draws the actual one.
-    pub(super) fn terms(&self) -> Cow<'_, Terms> {
-        match self.course() {
-            course if course.is_steady() => Cow::Borrowed(course.steady()),
-            course => {
+    pub(super) fn parameters(&self) -> Cow<'_, EffectiveParameters> {
+        match self.time_profile() {
+            time_profile if time_profile.is_steady() => Cow::Borrowed(time_profile.steady()),
+            time_profile => {
                 let Sides { departures, variation, .. } = &mut *self.sides();
-                Cow::Owned(Terms {
-                    latency: Latency::After(course.longest_latency()),
-                    ..variation.departing(course, ticks::now(), departures.free())
+                Cow::Owned(EffectiveParameters {
+                    latency: Latency::After(time_profile.longest_latency()),
+                    ..variation.departing(time_profile, ticks::now(), departures.free())
                 })
             }
         }
@@ -117,8 +117,8 @@ impl Interface {
     }
 
     /// Returns the departure of a message of `bytes` that is sent at `now`.
-    pub(super) fn depart(&self, now: u64, bytes: usize, terms: &Terms) -> Departed {
-        self.sides().departures.depart(now, bytes, terms)
+    pub(super) fn depart(&self, now: u64, bytes: usize, parameters: &EffectiveParameters) -> Departed {
+        self.sides().departures.depart(now, bytes, parameters)
     }
 
     /// Returns when a message of `bytes` is due here, in ticks. `departed` is the stamp of its sender;
@@ -126,13 +126,13 @@ impl Interface {
     pub(super) fn due(&self, lane: &mut Lane, departed: Option<Departed>, bytes: usize, seen: Seen) -> u64 {
         let latest = seen.at.saturating_add(self.longest_hold);
         let departed = departed.map(|departed| Departed { at: departed.at.min(latest), ..departed });
-        let course = self.course();
-        if course.is_steady() {
-            return lane.due(departed, bytes, seen, course.steady());
+        let time_profile = self.time_profile();
+        if time_profile.is_steady() {
+            return lane.due(departed, bytes, seen, time_profile.steady());
         }
         let variation = &mut self.sides().variation;
-        let terms = variation.seen(course, seen.at, departed.map(|departed| departed.at));
-        lane.due_by(departed, bytes, seen, &terms, |here| variation.latency(course, here))
+        let parameters = variation.seen(time_profile, seen.at, departed.map(|departed| departed.at));
+        lane.due_by(departed, bytes, seen, &parameters, |here| variation.latency(time_profile, here))
     }
 
     /// Returns the latest time at which messages of a peer that has ended just now are released.
@@ -150,7 +150,7 @@ impl Interface {
     /// receive overhead. The message is held until `until` at the latest. Returns whether it was
     /// released.
     pub(super) fn releases(&self, due: u64, until: u64, now: u64) -> bool {
-        let course = self.course();
+        let time_profile = self.time_profile();
         let recv_overhead = {
             let Sides { gate, variation, .. } = &mut *self.sides();
             let opens = gate.opens(due).min(until);
@@ -158,15 +158,15 @@ impl Interface {
                 return false;
             }
             let drawn;
-            let terms = if course.is_steady() {
-                course.steady()
+            let parameters = if time_profile.is_steady() {
+                time_profile.steady()
             } else {
-                drawn = variation.released(course, opens);
+                drawn = variation.released(time_profile, opens);
                 &drawn
             };
             // A message that `until` releases before it is due must not delay messages of other peers.
-            gate.pass(due.min(now), terms);
-            terms.recv_overhead
+            gate.pass(due.min(now), parameters);
+            parameters.recv_overhead
         };
         spin(recv_overhead);
         true
@@ -179,19 +179,19 @@ impl Interface {
 }
 
 /// Spends the send overhead on this processor. Returns the time at its end.
-pub(super) fn take_send_overhead(terms: &Terms) -> u64 {
-    spin(terms.send_overhead)
+pub(super) fn take_send_overhead(parameters: &EffectiveParameters) -> u64 {
+    spin(parameters.send_overhead)
 }
 
 /// Returns when a message with this stamp is due at the peer.
-pub(super) fn due_there(stamp: u64, terms: &Terms) -> u64 {
-    stamp.saturating_add(terms.latency.ticks())
+pub(super) fn due_there(stamp: u64, parameters: &EffectiveParameters) -> u64 {
+    stamp.saturating_add(parameters.latency.ticks())
 }
 
 /// Returns the earliest time at which an answer of `bytes` to that message is due here.
-pub(super) fn answered(stamp: u64, bytes: usize, terms: &Terms) -> u64 {
-    let departs = due_there(stamp, terms).saturating_add(terms.data(bytes));
-    due_there(departs, terms)
+pub(super) fn answered(stamp: u64, bytes: usize, parameters: &EffectiveParameters) -> u64 {
+    let departs = due_there(stamp, parameters).saturating_add(parameters.data(bytes));
+    due_there(departs, parameters)
 }
 
 /// Keeps the processor busy for `length` ticks. Returns the time at the end.

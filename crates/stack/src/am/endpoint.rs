@@ -3,7 +3,7 @@
 use super::bulk::Memories;
 use super::call::Call;
 use super::config::Config;
-use super::dial::{Interface, Turning};
+use super::dial::{DialSettings, Interface};
 use super::error::{ConnectError, OpenError, PeerLost, RequestError, TooLong};
 use super::handlers::{Handlers, Offer};
 use super::others::Others;
@@ -49,19 +49,23 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// Returns an error if the window, the size of medium messages or the dials are not valid.
     pub fn new(handlers: Handlers<S>, config: Config) -> Result<Self, OpenError> {
-        let turning = Turning { turns: vec![config.dials], ..Turning::default() };
-        Self::with_turns(handlers, config, turning)
+        let settings = DialSettings { settings: vec![config.dials], ..DialSettings::default() };
+        Self::with_dial_settings(handlers, config, settings)
     }
 
-    /// Returns an endpoint without peers whose dials change while links are open. `turning` gives the
+    /// Returns an endpoint without peers whose dials change while links are open. `settings` gives the
     /// dial settings; [`Config::dials`] is ignored.
     ///
     /// # Errors
     /// As of [`Endpoint::new`].
-    pub fn with_turns(handlers: Handlers<S>, config: Config, turning: Turning) -> Result<Self, OpenError> {
+    pub fn with_dial_settings(
+        handlers: Handlers<S>,
+        config: Config,
+        settings: DialSettings,
+    ) -> Result<Self, OpenError> {
         config.check()?;
         let offer = Offer { handlers, memories: Memories::new(ENDPOINTS.fetch_add(1, Ordering::Relaxed)) };
-        let interface = Interface::of(turning, config.seed)?;
+        let interface = Interface::of(settings, config.seed)?;
         let shm = ShmPeers::new(&config, interface.clone());
         Ok(Self { config, offer, interface, count: 0, shm, others: Others::new()? })
     }

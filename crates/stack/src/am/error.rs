@@ -3,7 +3,7 @@
 use super::peer_id::{PeerId, Wire};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
-use netdyno_protocol::dial::course::CourseError;
+use netdyno_protocol::dial::time_profile::TimeProfileError;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum OpenError {
     Medium(u32),
     /// The dials, or their time profile, are not valid.
     #[error(transparent)]
-    Dials(#[from] CourseError),
+    Dials(#[from] TimeProfileError),
     /// The shared memory could not be created.
     #[error(transparent)]
     Segment(#[from] SegmentError),

@@ -118,7 +118,7 @@ mod udp;
 pub use crate::statistics::{PeerStatistics, Strays};
 pub use bulk::{Fetched, Memory, MemoryRange, Placed, Refused, Remote, Shared, Stored, Target, Transfer};
 pub use config::Config;
-pub use dial::Turning;
+pub use dial::DialSettings;
 pub use endpoint::Endpoint;
 pub use error::{
     AttachError, ConnectError, Loss, MemoryError, NotRegistered, OpenError, OutOfBounds, PeerLost,
@@ -129,12 +129,12 @@ pub use netdyno_host::datagram::SocketError;
 pub use netdyno_host::segment::SegmentError;
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;
-pub use netdyno_protocol::dial::course::CourseError;
+pub use netdyno_protocol::dial::parameters::{Dials, DialsError};
 pub use netdyno_protocol::dial::profile::{Profile, ProfileError};
 pub use netdyno_protocol::dial::setting::{Setting, SettingError};
-pub use netdyno_protocol::dial::spread::{Shape, Spread, Turned};
+pub use netdyno_protocol::dial::spread::{Shape, Spread, VaryingSetting};
 pub use netdyno_protocol::dial::table::Dial;
-pub use netdyno_protocol::dial::terms::{Dials, TermsError};
+pub use netdyno_protocol::dial::time_profile::TimeProfileError;
 pub use netdyno_protocol::faults::Faults;
 pub use netdyno_protocol::frame::datagram::{LONGEST_PAYLOAD, STAMP_LEN};
 pub use netdyno_protocol::reliability::Counters;

@@ -26,8 +26,8 @@ pub fn measure(
     let page = Page::open(&folder)
         .map_err(|error| LayerError(format!("cannot turn the dials in {}: {error}", folder.display())))?;
     let mut data = Dialled { launch: planned.launch, dial: planned.dial, ..Dialled::default() };
-    for (nth, &(turn, wanted_ns)) in planned.blocks.iter().enumerate() {
-        page.turn(turn).map_err(LayerError::new)?;
+    for (nth, &(setting, wanted_ns)) in planned.blocks.iter().enumerate() {
+        page.select(setting).map_err(LayerError::new)?;
         thread::sleep(PAUSE);
         let mut within = |share| progress((nth as f64 + share) / planned.blocks.len() as f64);
         match subject.measure(&Task::Logp(planned.of_block(nth)), &mut within)? {

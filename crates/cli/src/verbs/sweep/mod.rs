@@ -25,11 +25,11 @@ use crate::verbs::sweep::grid::Grid;
 use crate::verbs::sweep::identity::Identity;
 use crate::verbs::sweep::journal::Journal;
 use clap::Args;
-use netdyno_apparatus_fi::page::Turn;
+use netdyno_apparatus_fi::page::DialSetting;
 use netdyno_measure::show::Percent;
 use netdyno_measure::sweep::{Counts, MessageCounts, Run, SCHEMA, SLOWDOWNS, Sweep, SweptDial, read};
+use netdyno_protocol::dial::parameters::{Dials, Own};
 use netdyno_protocol::dial::table::{Effect, LinkEnd};
-use netdyno_protocol::dial::terms::{Dials, Own};
 use netdyno_protocol::random::Random;
 use regex::Regex;
 use std::fs::File;
@@ -309,8 +309,8 @@ fn once(
     interrupt: &Interrupt,
 ) -> Result<(Run, Option<String>), Fault> {
     let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
-    let turn = Turn { dials, own: *own, capacity: 0 };
-    let apparatus = Apparatus::prepare(&args.route.plan(vec![turn]), args.route.provider())?;
+    let setting = DialSetting { dials, own: *own, capacity: 0 };
+    let apparatus = Apparatus::prepare(&args.route.plan(vec![setting]), args.route.provider())?;
     let unread = |error: io::Error| Fault::Failed(format!("cannot keep the program's output: {error}"));
     let mut output = tempfile::tempfile().map_err(unread)?;
     let mut command = apparatus.command(&args.program.command);

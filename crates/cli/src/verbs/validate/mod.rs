@@ -15,7 +15,7 @@ use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_apparatus_fi::page::{CURRENT, FOLDER, NAME, Plan as Page, Turn};
+use netdyno_apparatus_fi::page::{CURRENT, DialSetting, FOLDER, NAME, Plan as Page};
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::reading::Reading;
@@ -26,9 +26,9 @@ use netdyno_measure::validation::data::Block;
 use netdyno_measure::validation::extract::{DialSubject, doubts, doubts_of_programs, extract};
 use netdyno_measure::validation::record::Program;
 use netdyno_measure::validation::{Dialled, DialledPlan};
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::setting::Setting;
 use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
-use netdyno_protocol::dial::terms::Dials;
 use netdyno_protocol::random::Random;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -162,8 +162,8 @@ fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
 /// Validates the dials of netdyno's own stack, which needs no hook.
 fn of_ours(campaign: &mut Campaign, page: &Page, sink: &Sink) -> Result<(), Fault> {
     let folder = folder(page)?;
-    campaign.turn(&DialOptions {
-        turns: page.turns.iter().map(|turn| turn.dials).collect(),
+    campaign.set_dials(&DialOptions {
+        settings: page.settings.iter().map(|setting| setting.dials).collect(),
         word: Some((folder.path().join(NAME), CURRENT)),
         profile: None,
     });
@@ -176,11 +176,11 @@ struct Grid {
     dial: Dial,
     values: Vec<f64>,
     /// Index of the setting with the first value.
-    first_turn: u32,
+    first_setting: u32,
 }
 
 impl Grid {
-    fn of(dial: Dial, full: bool, first_turn: u32) -> Self {
+    fn of(dial: Dial, full: bool, first_setting: u32) -> Self {
         let us = |values: &[f64]| values.iter().map(|us| us * 1e3).collect::<Vec<f64>>();
         let tens: Vec<f64> = (1..=12).map(|ten| f64::from(ten) * 1e4).collect();
         let values = match (dial.effect(), full) {
@@ -191,7 +191,7 @@ impl Grid {
             (Effect::Gap(_), false) => us(&[20.0, 40.0, 80.0]),
             (_, false) => us(&[2.0, 10.0, 50.0]),
         };
-        Self { dial, values, first_turn }
+        Self { dial, values, first_setting }
     }
 
     fn size_bytes(&self) -> usize {
@@ -240,11 +240,11 @@ struct Validating {
 impl Validating {
     fn new(args: &ValidateArgs) -> Self {
         let mut grids = Vec::new();
-        let mut turn = 1;
+        let mut setting = 1;
         for dial in Dial::ALL {
             if args.dial.is_empty() || args.dial.contains(&dial) {
-                let grid = Grid::of(dial, args.full, turn);
-                turn += grid.values.len() as u32;
+                let grid = Grid::of(dial, args.full, setting);
+                setting += grid.values.len() as u32;
                 grids.push(grid);
             }
         }
@@ -254,13 +254,13 @@ impl Validating {
     /// Returns the dial settings: the unmodified link, and then every value of every dial.
     fn page(&self, args: &ValidateArgs) -> Page {
         let turned = self.grids.iter().flat_map(|grid| {
-            let turn = |value: &f64| Turn {
+            let setting = |value: &f64| DialSetting {
                 dials: Dials::NONE.with(grid.dial, grid.setting(*value)),
-                ..Turn::default()
+                ..DialSetting::default()
             };
-            grid.values.iter().map(turn)
+            grid.values.iter().map(setting)
         });
-        args.route.plan(std::iter::once(Turn::default()).chain(turned).collect())
+        args.route.plan(std::iter::once(DialSetting::default()).chain(turned).collect())
     }
 }
 
@@ -273,7 +273,7 @@ impl Method for Validating {
         shuffle(&mut order, seed);
         let mut blocks = vec![(0, 0.0)];
         for at in order {
-            blocks.push((grid.first_turn + at as u32, grid.wanted_ns(grid.values[at])));
+            blocks.push((grid.first_setting + at as u32, grid.wanted_ns(grid.values[at])));
             blocks.push((0, 0.0));
         }
         Task::Validate(DialledPlan {

@@ -9,13 +9,13 @@ use crate::program::guard::GuardedFolder;
 use crate::program::route::RouteArgs;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
-use netdyno_apparatus_fi::page::{Plan, Turn};
+use netdyno_apparatus_fi::page::{DialSetting, Plan};
 use netdyno_job::launcher::Launcher;
 use netdyno_measure::validation::extract::program;
 use netdyno_measure::validation::record::Program;
+use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::setting::{Setting, Spelled};
 use netdyno_protocol::dial::table::{Dial, Effect};
-use netdyno_protocol::dial::terms::Dials;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
@@ -76,8 +76,9 @@ impl Case {
 
     fn plan(&self, route: &RouteArgs, is_dialled: bool) -> Plan {
         let dials = Dials::NONE.with(self.dial, self.setting);
-        let turns = if is_dialled { vec![Turn { dials, ..Turn::default() }] } else { Vec::new() };
-        route.plan(turns)
+        let settings =
+            if is_dialled { vec![DialSetting { dials, ..DialSetting::default() }] } else { Vec::new() };
+        route.plan(settings)
     }
 }
 

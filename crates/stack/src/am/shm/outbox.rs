@@ -73,7 +73,7 @@ pub(super) fn header(kind: Kind, handler: u8, completed: u16, words: &[u64]) -> 
 /// the message is due at the peer.
 #[cold]
 pub(super) fn stamp(interface: &Interface, bytes: usize) -> (u64, u64) {
-    let terms = interface.terms();
-    let stamp = interface.depart(take_send_overhead(&terms), bytes, &terms).at;
-    (stamp, due_there(stamp, &terms))
+    let parameters = interface.parameters();
+    let stamp = interface.depart(take_send_overhead(&parameters), bytes, &parameters).at;
+    (stamp, due_there(stamp, &parameters))
 }

@@ -85,20 +85,20 @@ impl Departing {
 
     /// Spends the send overhead. Returns how a request of `bytes` departs after that.
     fn request(&mut self, bytes: usize, answer_bytes: usize) -> Sending {
-        let terms = self.interface.terms();
-        let began = take_send_overhead(&terms);
+        let parameters = self.interface.parameters();
+        let began = take_send_overhead(&parameters);
         let sent = began.saturating_add(self.request_takes.get().unwrap_or(0));
-        let departed = self.interface.depart(sent, bytes, &terms);
-        Sending { began, departed, answered: answered(departed.at, answer_bytes, &terms) }
+        let departed = self.interface.depart(sent, bytes, &parameters);
+        Sending { began, departed, answered: answered(departed.at, answer_bytes, &parameters) }
     }
 
     /// Spends the send overhead. Returns how a reply of `bytes` departs after that.
     pub(super) fn reply(&mut self, bytes: usize) -> Departed {
-        let terms = self.interface.terms();
-        let began = take_send_overhead(&terms);
+        let parameters = self.interface.parameters();
+        let began = take_send_overhead(&parameters);
         self.replied_at = Some(began);
         let sent = began.saturating_add(self.reply_takes.get().unwrap_or(0));
-        self.interface.depart(sent, bytes, &terms)
+        self.interface.depart(sent, bytes, &parameters)
     }
 }
 

@@ -5,8 +5,8 @@ use netdyno_clock::calibrate::Clock;
 use netdyno_clock::ticks;
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_stack::am::{
-    Config, ConnectError, Dial, Dials, Endpoint, Handlers, LONGEST_PAYLOAD, Loss, PeerId, PeerLost,
-    STAMP_LEN, Setting, SharedWord, Turning, Wait, Wire,
+    Config, ConnectError, Dial, DialSettings, Dials, Endpoint, Handlers, LONGEST_PAYLOAD, Loss, PeerId,
+    PeerLost, STAMP_LEN, Setting, SharedWord, Wait, Wire,
 };
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -385,16 +385,16 @@ impl Page {
         Self(path)
     }
 
-    fn turn(&self, turn: u32) {
+    fn select(&self, setting: u32) {
         let file = OpenOptions::new().write(true).open(&self.0).unwrap();
-        file.write_all_at(&turn.to_ne_bytes(), Self::CURRENT as u64).unwrap();
+        file.write_all_at(&setting.to_ne_bytes(), Self::CURRENT as u64).unwrap();
     }
 
-    fn link(&self, wire: Wire, turns: &[Dials]) -> Link {
+    fn link(&self, wire: Wire, settings: &[Dials]) -> Link {
         let [mut a, mut b] = [0, 1].map(|_| {
             let word = SharedWord::map(&self.0, Self::CURRENT).unwrap();
-            let turning = Turning { turns: turns.to_vec(), current: Some(word), profile: None };
-            Endpoint::with_turns(handlers(), Config::default(), turning).unwrap()
+            let settings = DialSettings { settings: settings.to_vec(), current: Some(word), profile: None };
+            Endpoint::with_dial_settings(handlers(), Config::default(), settings).unwrap()
         });
         let (to_b, _) = connect(wire, &mut a, &mut b);
         Link { a, b, to_b, clock: Clock::calibrate() }
@@ -409,13 +409,13 @@ impl Drop for Page {
 
 #[test]
 fn dials_are_turned_while_the_link_is_open() {
-    let turns = [Dials::NONE, "latency=2ms".parse().unwrap(), "send-overhead+300us".parse().unwrap()];
+    let settings = [Dials::NONE, "latency=2ms".parse().unwrap(), "send-overhead+300us".parse().unwrap()];
     for wire in WIRES {
-        let page = Page::new(&format!("turns-{wire:?}"));
-        let mut link = page.link(wire, &turns);
+        let page = Page::new(&format!("settings-{wire:?}"));
+        let mut link = page.link(wire, &settings);
         let (mut at_a, mut at_b, mut rounds) = (Seen::new(), Seen::new(), 0);
-        for turn in [0, 1, 2, 3, u32::MAX, 1, 0] {
-            page.turn(turn);
+        for setting in [0, 1, 2, 3, u32::MAX, 1, 0] {
+            page.select(setting);
             let (mut least, mut least_to_send) = (f64::INFINITY, f64::INFINITY);
             for _ in 0..10 {
                 rounds += 1;
@@ -427,8 +427,12 @@ fn dials_are_turned_while_the_link_is_open() {
                 least = least.min(link.ns(began, at_a[rounds - 1]));
             }
             // At least one of the rounds was not interrupted.
-            assert_eq!(least >= 3_999_998.0, turn == 1, "{wire:?}, turn {turn}: {least}");
-            assert_eq!(least_to_send >= 299_999.0, turn == 2, "{wire:?}, turn {turn}: {least_to_send}");
+            assert_eq!(least >= 3_999_998.0, setting == 1, "{wire:?}, setting {setting}: {least}");
+            assert_eq!(
+                least_to_send >= 299_999.0,
+                setting == 2,
+                "{wire:?}, setting {setting}: {least_to_send}"
+            );
         }
     }
 }
@@ -446,12 +450,12 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
         at 50ms latency+300us send-overhead+200us
         at 50ms";
     let [mut a, mut b] = [0, 1].map(|_| {
-        let turning = Turning {
-            turns: vec![Dials::NONE],
+        let settings = DialSettings {
+            settings: vec![Dials::NONE],
             profile: Some(profile.parse().unwrap()),
-            ..Turning::default()
+            ..DialSettings::default()
         };
-        Endpoint::with_turns(handlers(), Config::default(), turning).unwrap()
+        Endpoint::with_dial_settings(handlers(), Config::default(), settings).unwrap()
     });
     let (to_b, _) = connect(wire, &mut a, &mut b);
     let mut link = Link { a, b, to_b, clock: Clock::calibrate() };
@@ -475,8 +479,8 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
 #[test]
 fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
     const MESSAGES: u64 = 3000;
-    let turns = ["latency=300us", "", "send-gap=2us,recv-gap=3us", "latency+50us,gap-per-byte=10ns/B"];
-    let turns = turns.map(|dials| dials.parse().unwrap());
+    let settings = ["latency=300us", "", "send-gap=2us,recv-gap=3us", "latency+50us,gap-per-byte=10ns/B"];
+    let settings = settings.map(|dials| dials.parse().unwrap());
     let mut handlers = Handlers::<Seen>::new();
     handlers.on_request(ASK, |seen, request| {
         let words = request.words();
@@ -490,15 +494,15 @@ fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
             let word = SharedWord::map(&page.0, Page::CURRENT).unwrap();
             let faults = "loss=0.02,dup=0.02,reorder=0.02,corrupt=0.01".parse().unwrap();
             let config = Config::new().faults(faults);
-            let turning = Turning { turns: turns.to_vec(), current: Some(word), profile: None };
-            Endpoint::with_turns(handlers.clone(), config, turning).unwrap()
+            let settings = DialSettings { settings: settings.to_vec(), current: Some(word), profile: None };
+            Endpoint::with_dial_settings(handlers.clone(), config, settings).unwrap()
         });
         let (to_b, _) = connect(wire, &mut a, &mut b);
         let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
         with_polling(&mut b, &mut at_b, || {
             for nth in 0..MESSAGES {
                 if nth % 37 == 0 {
-                    page.turn((nth / 37 % 5) as u32);
+                    page.select((nth / 37 % 5) as u32);
                 }
                 a.request(&mut at_a, to_b, ASK, [nth]).unwrap();
             }
@@ -512,8 +516,8 @@ fn nothing_is_lost_and_nothing_overtakes_where_dials_are_turned_meanwhile() {
 #[test]
 fn turns_that_turn_nothing_are_no_dials() {
     let page = Page::new("nothing");
-    for turns in [&[][..], &[Dials::NONE; 2]] {
-        let link = page.link(Wire::Udp, turns);
+    for settings in [&[][..], &[Dials::NONE; 2]] {
+        let link = page.link(Wire::Udp, settings);
         assert_eq!(link.a.medium_bytes(link.to_b), LONGEST_PAYLOAD);
     }
 }

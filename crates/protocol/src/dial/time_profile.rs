@@ -1,5 +1,5 @@
-//! Effective parameters that vary from message to message by chance, or change with time: [`Terms`] for each
-//! moment, drawn and interpolated.
+//! Effective parameters that vary from message to message by chance, or change with time:
+//! [`EffectiveParameters`] for each moment, drawn and interpolated.
 //!
 //! A message in flight has several moments. Each parameter uses its own:
 //!
@@ -12,12 +12,12 @@
 //! As an example, a latency falls from the length of a period to 0 during the period. Then all messages that
 //! arrive during a period are released together at its end. This is interrupt coalescing.
 
+use super::parameters::{Dials, DialsError, EffectiveParameters, Own, beside_setting_ns};
 use super::profile::Profile;
 use super::quantiles::Quantiles;
 use super::setting::{Setting, SettingError, Spelled};
 use super::spread::{self, Spread};
 use super::table::Dial;
-use super::terms::{Dials, Own, Terms, TermsError, beside_setting_ns};
 use crate::random::Random;
 use alloc::boxed::Box;
 use alloc::format;
@@ -27,9 +27,9 @@ use core::fmt;
 
 /// The effective parameters of dials and a profile.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
-    steady: Terms,
-    /// Boxed, because most courses have none.
+pub struct TimeProfile {
+    steady: EffectiveParameters,
+    /// Boxed, because most time profiles have none.
     differences: Option<Box<Differences>>,
 }
 
@@ -50,64 +50,64 @@ struct Differences {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     at: u64,
-    terms: Terms,
+    parameters: EffectiveParameters,
 }
 
 /// The reason why dials and a profile are not possible on this link.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CourseError {
+pub enum TimeProfileError {
     /// The link does not allow a setting, or a needed value was not measured.
-    Terms(TermsError),
+    Dials(DialsError),
     /// A dial cannot have this setting.
     Setting(SettingError),
 }
 
-impl fmt::Display for CourseError {
+impl fmt::Display for TimeProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Terms(error) => error.fmt(f),
+            Self::Dials(error) => error.fmt(f),
             Self::Setting(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for CourseError {}
+impl core::error::Error for TimeProfileError {}
 
-impl From<TermsError> for CourseError {
-    fn from(error: TermsError) -> Self {
-        Self::Terms(error)
+impl From<DialsError> for TimeProfileError {
+    fn from(error: DialsError) -> Self {
+        Self::Dials(error)
     }
 }
 
-impl From<SettingError> for CourseError {
+impl From<SettingError> for TimeProfileError {
     fn from(error: SettingError) -> Self {
         Self::Setting(error)
     }
 }
 
-impl Course {
+impl TimeProfile {
     /// The link is unchanged.
-    pub const NONE: Self = Self { steady: Terms::NONE, differences: None };
+    pub const NONE: Self = Self { steady: EffectiveParameters::NONE, differences: None };
 
     /// Returns the effective parameters of `dials` and `profile` on a link with its `own` parameters, where a
     /// tick takes `tick_ns`.
     ///
     /// # Errors
-    /// Returns an error if [`Terms::new`] does at any point of the profile. Returns an error if a dial cannot
-    /// vary like this, or if both `dials` and `profile` set a dial.
+    /// Returns an error if [`EffectiveParameters::new`] does at any point of the profile. Returns an error if a
+    /// dial cannot vary like this, or if both `dials` and `profile` set a dial.
     pub fn new(
         dials: &Dials,
         profile: Option<&Profile>,
         own: &Own,
         tick_ns: f64,
-    ) -> Result<Self, CourseError> {
+    ) -> Result<Self, TimeProfileError> {
         let points = match profile {
             Some(profile) => points(dials, profile, own, tick_ns)?,
-            None => vec![Point { at: 0, terms: Terms::new(dials, own, tick_ns)? }],
+            None => vec![Point { at: 0, parameters: EffectiveParameters::new(dials, own, tick_ns)? }],
         };
         let varying = varying(dials, own, tick_ns)?;
-        let steady = points.first().map_or(Terms::NONE, |point| point.terms);
-        let is_constant = points.iter().all(|point| point.terms == steady);
+        let steady = points.first().map_or(EffectiveParameters::NONE, |point| point.parameters);
+        let is_constant = points.iter().all(|point| point.parameters == steady);
         let points = if is_constant { Vec::new() } else { points };
         let ticks = |ns: Option<u64>| ns.map(|ns| time_in_ticks(ns, tick_ns).max(1));
         let (period, idle) =
@@ -126,27 +126,27 @@ impl Course {
     /// Returns the parameters of all messages if they have the same. Otherwise it returns means for
     /// parameters that vary, and initial values for parameters that change.
     #[inline]
-    pub const fn steady(&self) -> &Terms {
+    pub const fn steady(&self) -> &EffectiveParameters {
         &self.steady
     }
 
     /// Returns the parameters of a message at `elapsed` ticks after the profile began. Each call draws the
     /// random variation anew.
     #[inline]
-    pub fn terms_at(&self, elapsed: u64, random: &mut Random) -> Terms {
-        let mut terms = self.means_at(elapsed);
+    pub fn parameters_at(&self, elapsed: u64, random: &mut Random) -> EffectiveParameters {
+        let mut parameters = self.means_at(elapsed);
         for (dial, quantiles) in self.differences.iter().flat_map(|differences| &differences.varying) {
             // The gap per byte does not vary by chance.
-            if let Some(ticks) = terms.ticks_mut(*dial) {
+            if let Some(ticks) = parameters.ticks_mut(*dial) {
                 *ticks = quantiles.draw(random);
             }
         }
-        terms
+        parameters
     }
 
-    /// Works like [`Course::terms_at`], but with means instead of random values.
+    /// Works like [`TimeProfile::parameters_at`], but with means instead of random values.
     #[inline]
-    pub(super) fn means_at(&self, elapsed: u64) -> Terms {
+    pub(super) fn means_at(&self, elapsed: u64) -> EffectiveParameters {
         let differences = self.differences.as_ref();
         differences.and_then(|differences| differences.means_at(elapsed)).unwrap_or(self.steady)
     }
@@ -173,7 +173,9 @@ impl Course {
         let Some(differences) = &self.differences else { return steady };
         match differences.latencies() {
             Some(latencies) => latencies.most(),
-            None => differences.points.iter().map(|point| point.terms.latency.ticks()).fold(steady, u64::max),
+            None => {
+                differences.points.iter().map(|point| point.parameters.latency.ticks()).fold(steady, u64::max)
+            }
         }
     }
 }
@@ -186,7 +188,7 @@ impl Differences {
 
     /// Returns the parameters at a time, without random variation. Returns `None` if nothing changes with
     /// time.
-    fn means_at(&self, elapsed: u64) -> Option<Terms> {
+    fn means_at(&self, elapsed: u64) -> Option<EffectiveParameters> {
         let time = self.period.map_or(elapsed, |period| elapsed % period);
         // At a step the later point is in force.
         let next = self.points.partition_point(|point| point.at <= time);
@@ -194,9 +196,9 @@ impl Differences {
         Some(match self.points.get(next) {
             Some(next) => {
                 let share = (time - last.at) as f64 / (next.at - last.at) as f64;
-                between(&last.terms, next.terms, share)
+                between(&last.parameters, next.parameters, share)
             }
-            None => last.terms,
+            None => last.parameters,
         })
     }
 }
@@ -207,8 +209,8 @@ fn time_in_ticks(ns: u64, tick_ns: f64) -> u64 {
 }
 
 /// Returns the effective parameters at each point of a profile.
-fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<Vec<Point>, CourseError> {
-    let is_turned = |dial: &Dial| profile.turns(*dial);
+fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<Vec<Point>, TimeProfileError> {
+    let is_turned = |dial: &Dial| profile.changes(*dial);
     if let Some(twice) = Dial::ALL.into_iter().filter(is_turned).find(|&dial| dials.get(dial).is_some()) {
         let text = format!("{twice} is turned by the profile and by itself: leave one of them away");
         return Err(SettingError::new(text).into());
@@ -218,7 +220,10 @@ fn points(dials: &Dials, profile: &Profile, own: &Own, tick_ns: f64) -> Result<V
             let setting = point.dials.get(dial).or_else(|| whole_of_own(dial, own));
             setting.map_or(dials, |setting| dials.with(dial, setting))
         });
-        Ok(Point { at: time_in_ticks(point.at_ns, tick_ns), terms: Terms::new(&dials, own, tick_ns)? })
+        Ok(Point {
+            at: time_in_ticks(point.at_ns, tick_ns),
+            parameters: EffectiveParameters::new(&dials, own, tick_ns)?,
+        })
     });
     points.collect()
 }
@@ -230,7 +235,7 @@ fn whole_of_own(dial: Dial, own: &Own) -> Option<Setting> {
 }
 
 /// Returns the dials that vary by chance.
-fn varying(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Vec<(Dial, Quantiles)>, CourseError> {
+fn varying(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Vec<(Dial, Quantiles)>, TimeProfileError> {
     let turned = Dial::ALL.into_iter().filter_map(|dial| Some((dial, dials.get(dial)?, dials.spread(dial)?)));
     let tables = turned.map(|(dial, setting, spread)| {
         check(dial, setting, spread)?;
@@ -247,9 +252,9 @@ fn check(dial: Dial, setting: Setting, spread: Spread) -> Result<(), SettingErro
 }
 
 /// Interpolates between two points whose latencies are of the same kind.
-fn between(from: &Terms, mut to: Terms, share: f64) -> Terms {
+fn between(from: &EffectiveParameters, mut to: EffectiveParameters, share: f64) -> EffectiveParameters {
     let real = |from: f64, to: f64| from + (to - from) * share;
-    let mut terms = Terms {
+    let mut parameters = EffectiveParameters {
         gap_per_byte: real(from.gap_per_byte, to.gap_per_byte),
         // A point that does not name an added gap adds nothing.
         added_per_byte: match (from.added_per_byte, to.added_per_byte) {
@@ -259,31 +264,31 @@ fn between(from: &Terms, mut to: Terms, share: f64) -> Terms {
         ..*from
     };
     for dial in Dial::ALL {
-        if let (Some(ticks), Some(to)) = (terms.ticks_mut(dial), to.ticks_mut(dial)) {
+        if let (Some(ticks), Some(to)) = (parameters.ticks_mut(dial), to.ticks_mut(dial)) {
             *ticks = (real(*ticks as f64, *to as f64) + 0.5) as u64;
         }
     }
-    terms
+    parameters
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dial::link::Seen;
-    use crate::dial::terms::Latency;
+    use crate::dial::parameters::Latency;
     use crate::dial::timing::{Departures, Lane};
     use alloc::string::ToString;
     use libm::sqrt;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn course(dials: &str, profile: &str, own: &Own) -> Result<Course, CourseError> {
+    fn time_profile(dials: &str, profile: &str, own: &Own) -> Result<TimeProfile, TimeProfileError> {
         let profile = (!profile.is_empty()).then(|| profile.parse().unwrap());
-        Course::new(&dials.parse().unwrap(), profile.as_ref(), own, 1.0)
+        TimeProfile::new(&dials.parse().unwrap(), profile.as_ref(), own, 1.0)
     }
 
-    fn unknown(dials: &str, profile: &str) -> Course {
-        course(dials, profile, &Own::UNKNOWN).unwrap()
+    fn unknown(dials: &str, profile: &str) -> TimeProfile {
+        time_profile(dials, profile, &Own::UNKNOWN).unwrap()
     }
 
     const SAWTOOTH: &str = "repeat 50us\nat 0us latency+50us\nat 50us latency+0us";
@@ -293,9 +298,9 @@ mod tests {
         for (dials, profile) in
             [("", ""), ("latency+1us,send-gap=2us", ""), ("", "at 0us latency+1us\nat 9us latency+1us")]
         {
-            let course = unknown(dials, profile);
-            assert!(course.is_steady());
-            assert_eq!(course.terms_at(5000, &mut Random::new(1)), *course.steady());
+            let time_profile = unknown(dials, profile);
+            assert!(time_profile.is_steady());
+            assert_eq!(time_profile.parameters_at(5000, &mut Random::new(1)), *time_profile.steady());
         }
         assert_eq!(unknown("latency+1us", "").steady().latency, Latency::Beyond(1000));
         assert!(!unknown("latency+1us±10ns", "").is_steady());
@@ -304,15 +309,16 @@ mod tests {
 
     #[test]
     fn what_varies_is_drawn_and_the_rest_stays() {
-        let course = unknown("latency=10us±2us:lognormal,send-gap=1us,recv-gap=3us±1us:uniform", "");
-        assert_eq!(course.steady().latency, Latency::After(10_000));
+        let time_profile = unknown("latency=10us±2us:lognormal,send-gap=1us,recv-gap=3us±1us:uniform", "");
+        assert_eq!(time_profile.steady().latency, Latency::After(10_000));
         let mut random = Random::new(1);
-        let all: Vec<Terms> = (0..1000).map(|_| course.terms_at(0, &mut random)).collect();
-        assert!(all.iter().all(|terms| terms.send_gap == 1000 && (1267..=4733).contains(&terms.recv_gap)));
-        assert!(all.iter().all(|terms| matches!(terms.latency, Latency::After(4000..25_000))));
-        let mean = all.iter().map(|terms| terms.latency.ticks()).sum::<u64>() / 1000;
+        let all: Vec<EffectiveParameters> =
+            (0..1000).map(|_| time_profile.parameters_at(0, &mut random)).collect();
+        assert!(all.iter().all(|parameters| parameters.send_gap == 1000 && (1267..=4733).contains(&parameters.recv_gap)));
+        assert!(all.iter().all(|parameters| matches!(parameters.latency, Latency::After(4000..25_000))));
+        let mean = all.iter().map(|parameters| parameters.latency.ticks()).sum::<u64>() / 1000;
         assert!((9_800..10_200).contains(&mean), "{mean}");
-        assert!(all.iter().all(|terms| terms.latency.ticks() <= course.longest_latency()));
+        assert!(all.iter().all(|parameters| parameters.latency.ticks() <= time_profile.longest_latency()));
         assert_eq!(unknown("", SAWTOOTH).longest_latency(), 50_000);
     }
 
@@ -322,13 +328,15 @@ mod tests {
         let mut own = Own::UNKNOWN;
         own.note(Dial::SendGap, 500.0);
         own.note(Dial::RecvOverhead, 900.0);
-        let course = course("send-gap+1us±1us:exponential,recv-overhead=1us±400ns", "", &own).unwrap();
+        let time_profile =
+            time_profile("send-gap+1us±1us:exponential,recv-overhead=1us±400ns", "", &own).unwrap();
         let mut random = Random::new(1);
-        let all: Vec<Terms> = (0..2000).map(|_| course.terms_at(0, &mut random)).collect();
-        let least = all.iter().map(|terms| terms.send_gap).min().unwrap();
+        let all: Vec<EffectiveParameters> =
+            (0..2000).map(|_| time_profile.parameters_at(0, &mut random)).collect();
+        let least = all.iter().map(|parameters| parameters.send_gap).min().unwrap();
         assert!((500..510).contains(&least), "{least}");
-        assert!(all.iter().any(|terms| terms.recv_overhead == 0));
-        assert!(all.iter().any(|terms| terms.recv_overhead > 500));
+        assert!(all.iter().any(|parameters| parameters.recv_overhead == 0));
+        assert!(all.iter().any(|parameters| parameters.recv_overhead > 500));
     }
 
     fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
@@ -341,14 +349,14 @@ mod tests {
     /// each message is as late as its latency.
     #[test]
     fn messages_have_the_mean_and_the_deviation_that_were_asked_for() {
-        let course = unknown("latency=2us±500ns:lognormal,send-gap=20us±3us:exponential", "");
+        let time_profile = unknown("latency=2us±500ns:lognormal,send-gap=20us±3us:exponential", "");
         let (mut departures, mut lane, mut random) = (Departures::default(), Lane::default(), Random::new(3));
         let (mut gaps, mut late, mut last) = (Vec::new(), Vec::new(), 0);
         for _ in 0..100_000 {
-            let terms = course.terms_at(0, &mut random);
-            let departed = departures.depart(0, 8, &terms);
-            let due = lane.due_by(Some(departed), 8, Seen::late(departed.at), &terms, |here| {
-                course.latency_at(here, &mut random)
+            let parameters = time_profile.parameters_at(0, &mut random);
+            let departed = departures.depart(0, 8, &parameters);
+            let due = lane.due_by(Some(departed), 8, Seen::late(departed.at), &parameters, |here| {
+                time_profile.latency_at(here, &mut random)
             });
             gaps.push((departed.at - last) as f64);
             late.push((due - departed.at) as f64);
@@ -364,7 +372,7 @@ mod tests {
     #[test]
     fn between_points_dials_go_linearly_and_stay_at_the_last() {
         let profile = "at 0us latency+1us\nat 10us latency+2us\nat 10us latency+4us\nat 20us";
-        let course = unknown("send-overhead+7ns", profile);
+        let time_profile = unknown("send-overhead+7ns", profile);
         let mut random = Random::new(1);
         for (time, latency) in [
             (0, 1000),
@@ -375,17 +383,18 @@ mod tests {
             (20_000, 0),
             (u64::MAX, 0),
         ] {
-            let terms = course.terms_at(time, &mut random);
-            assert_eq!((terms.latency.ticks(), terms.send_overhead), (latency, 7), "{time}");
-            assert_eq!(course.latency_at(time, &mut random), latency);
+            let parameters = time_profile.parameters_at(time, &mut random);
+            assert_eq!((parameters.latency.ticks(), parameters.send_overhead), (latency, 7), "{time}");
+            assert_eq!(time_profile.latency_at(time, &mut random), latency);
         }
     }
 
     #[test]
     fn a_profile_begins_again() {
-        let course = unknown("", "repeat 30us\nat 0us send-gap=1us\nat 20us send-gap=3us");
+        let time_profile = unknown("", "repeat 30us\nat 0us send-gap=1us\nat 20us send-gap=3us");
         let mut random = Random::new(1);
-        let gaps = [0, 10, 25, 30, 40, 3_000_010].map(|us| course.terms_at(us * 1000, &mut random).send_gap);
+        let gaps = [0, 10, 25, 30, 40, 3_000_010]
+            .map(|us| time_profile.parameters_at(us * 1000, &mut random).send_gap);
         assert_eq!(gaps, [1000, 2000, 3000, 1000, 2000, 2000]);
     }
 
@@ -394,15 +403,15 @@ mod tests {
     fn an_added_gap_falls_to_that_of_the_link() {
         let mut own = Own::UNKNOWN;
         own.note(Dial::SendGap, 300.0);
-        let course = course("", "at 0us send-gap+1us\nat 10us", &own).unwrap();
-        let gaps = [0, 5_000, 10_000].map(|at| course.terms_at(at, &mut Random::new(1)).send_gap);
+        let time_profile = time_profile("", "at 0us send-gap+1us\nat 10us", &own).unwrap();
+        let gaps = [0, 5_000, 10_000].map(|at| time_profile.parameters_at(at, &mut Random::new(1)).send_gap);
         assert_eq!(gaps, [1300, 800, 300]);
     }
 
     #[test]
     fn what_cannot_be_is_named() {
         let refused = |dials: &str, profile: &str| {
-            let text = course(dials, profile, &Own::UNKNOWN).unwrap_err().to_string();
+            let text = time_profile(dials, profile, &Own::UNKNOWN).unwrap_err().to_string();
             assert_eq!(text.lines().count(), 1);
             text
         };
@@ -411,14 +420,14 @@ mod tests {
         assert!(refused("send-gap+2us±1us", "").contains("send-gap"));
         // Such a spread comes from a program, not from parsing.
         let spread = Spread { deviation: 1.0, shape: spread::Shape::Normal };
-        let turned = spread::Turned { setting: Setting::Set(1.0), spread: Some(spread) };
-        let dials = Dials::NONE.with_turned(Dial::GapPerByte, turned);
-        let error = Course::new(&dials, None, &Own::UNKNOWN, 1.0).unwrap_err().to_string();
+        let turned = spread::VaryingSetting { setting: Setting::Set(1.0), spread: Some(spread) };
+        let dials = Dials::NONE.with_varying(Dial::GapPerByte, turned);
+        let error = TimeProfile::new(&dials, None, &Own::UNKNOWN, 1.0).unwrap_err().to_string();
         assert!(error.contains("gap-per-byte =1ns/B±1ns:normal cannot vary"), "{error}");
     }
 
     proptest! {
-        /// A course of several dials stays between its points.
+        /// A time profile of several dials stays between its points.
         #[test]
         fn nothing_leaves_the_range_of_its_points(
             points in vec((0..10_000u64, 0..5000u32, 0..5000u32), 1..20), repeat: bool, time: u64,
@@ -432,22 +441,22 @@ mod tests {
                 text.push(format!("repeat {}ns", at + 1));
             }
             let Ok(profile) = text.join("\n").parse::<Profile>() else { panic!("{text:?}") };
-            let course = Course::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, 1.0).unwrap();
-            let terms = course.terms_at(time, &mut Random::new(1));
+            let time_profile = TimeProfile::new(&Dials::NONE, Some(&profile), &Own::UNKNOWN, 1.0).unwrap();
+            let parameters = time_profile.parameters_at(time, &mut Random::new(1));
             let within = |value: u64, of: fn(&(u64, u32, u32)) -> u32| {
                 let all = points.iter().map(of);
                 u64::from(all.clone().min().unwrap()) <= value && value <= u64::from(all.max().unwrap())
             };
-            prop_assert!(within(terms.latency.ticks(), |point| point.1) && within(terms.send_gap, |point| point.2));
+            prop_assert!(within(parameters.latency.ticks(), |point| point.1) && within(parameters.send_gap, |point| point.2));
         }
 
         #[test]
-        fn the_same_seed_gives_the_same_terms(seed: u64) {
+        fn the_same_seed_gives_the_same_parameters(seed: u64) {
             let profile = "repeat 50us\nat 0us recv-overhead+50us\nat 50us";
-            let course = unknown("latency+9us±3us:lognormal,send-gap=5us±1us", profile);
+            let time_profile = unknown("latency+9us±3us:lognormal,send-gap=5us±1us", profile);
             let draw = || {
                 let mut random = Random::new(seed);
-                (0..100).map(|time| course.terms_at(time * 777, &mut random)).collect::<Vec<_>>()
+                (0..100).map(|time| time_profile.parameters_at(time * 777, &mut random)).collect::<Vec<_>>()
             };
             prop_assert_eq!(draw(), draw());
         }

@@ -2,7 +2,7 @@
 //! that both sides read.
 
 use super::setting::{Setting, SettingError, Spelled, named};
-use super::spread::{Spread, Turned};
+use super::spread::{Spread, VaryingSetting};
 use super::table::{Dial, Effect};
 use core::fmt;
 
@@ -21,11 +21,15 @@ impl Dials {
 
     /// Returns the same dials with one dial set.
     pub const fn with(self, dial: Dial, setting: Setting) -> Self {
-        self.with_turned(dial, Turned { setting, spread: None })
+        self.with_varying(dial, VaryingSetting { setting, spread: None })
     }
 
     /// Returns the same dials with one dial set, with its random variation if it has one.
-    pub const fn with_turned(mut self, dial: Dial, Turned { setting, spread }: Turned) -> Self {
+    pub const fn with_varying(
+        mut self,
+        dial: Dial,
+        VaryingSetting { setting, spread }: VaryingSetting,
+    ) -> Self {
         self.settings[dial as usize] = Some(setting);
         self.spreads[dial as usize] = spread;
         self
@@ -76,7 +80,7 @@ impl core::str::FromStr for Dials {
             if dials.settings[dial as usize].is_some() {
                 return Err(SettingError::twice(dial));
             }
-            dials = dials.with_turned(dial, Turned::parse(dial, setting)?);
+            dials = dials.with_varying(dial, VaryingSetting::parse(dial, setting)?);
         }
         Ok(dials)
     }
@@ -103,7 +107,7 @@ impl Own {
 
 /// The reason why dials cannot be set like this on this link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TermsError {
+pub enum DialsError {
     /// The link's own value is larger than the set value.
     BelowOwn {
         /// The dial.
@@ -117,7 +121,7 @@ pub enum TermsError {
     Unmeasured(Dial),
 }
 
-impl fmt::Display for TermsError {
+impl fmt::Display for DialsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BelowOwn { dial, wanted, own } => {
@@ -135,7 +139,7 @@ impl fmt::Display for TermsError {
     }
 }
 
-impl core::error::Error for TermsError {}
+impl core::error::Error for DialsError {}
 
 /// The effective latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +168,7 @@ impl Latency {
 
 /// The effective parameters of a message, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct EffectiveParameters {
     /// The latency.
     pub latency: Latency,
     /// The processor time that is added to each message sent.
@@ -182,7 +186,7 @@ pub struct Terms {
     pub added_per_byte: Option<f64>,
 }
 
-impl Terms {
+impl EffectiveParameters {
     /// The link is unchanged.
     pub const NONE: Self = Self {
         latency: Latency::Beyond(0),
@@ -195,30 +199,31 @@ impl Terms {
     };
 
     /// Returns the effective parameters of `dials` on a link with its `own` parameters, where a tick takes
-    /// `tick_ns`. A setting that varies gives its mean; [`Course`](super::course::Course) draws values.
+    /// `tick_ns`. A setting that varies gives its mean;
+    /// [`TimeProfile`](super::time_profile::TimeProfile) draws values.
     ///
     /// Gaps are enforced as a whole, and overheads are added to the link's own. So an added gap and a set
     /// overhead need the link's own value.
     ///
     /// # Errors
-    /// Returns [`TermsError`] if a value is below the link's own, or if a value is needed that was not
+    /// Returns [`DialsError`] if a value is below the link's own, or if a value is needed that was not
     /// measured.
-    pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, TermsError> {
-        let mut terms = Self::NONE;
+    pub fn new(dials: &Dials, own: &Own, tick_ns: f64) -> Result<Self, DialsError> {
+        let mut parameters = Self::NONE;
         if let Some(Setting::Set(_)) = dials.get(Dial::Latency) {
-            terms.latency = Latency::After(0);
+            parameters.latency = Latency::After(0);
         }
         for dial in Dial::ALL {
-            let ns = term_ns(dials, own, dial)?;
-            match terms.ticks_mut(dial) {
+            let ns = effective_ns(dials, own, dial)?;
+            match parameters.ticks_mut(dial) {
                 Some(ticks) => *ticks = (ns / tick_ns + 0.5) as u64,
-                None => terms.gap_per_byte = ns / tick_ns,
+                None => parameters.gap_per_byte = ns / tick_ns,
             }
         }
         if let Some(Setting::Add(added)) = dials.get(Dial::GapPerByte) {
-            terms.added_per_byte = Some(added / tick_ns);
+            parameters.added_per_byte = Some(added / tick_ns);
         }
-        Ok(terms)
+        Ok(parameters)
     }
 
     /// Returns the place of a dial that is a time; `None` for the gap per byte.
@@ -240,7 +245,7 @@ impl Terms {
     }
 
     /// Returns how much later a message of `bytes` has left than a message of one byte. If a gap is added,
-    /// the link itself takes its own part of [`Terms::data`].
+    /// the link itself takes its own part of [`EffectiveParameters::data`].
     #[inline]
     pub fn delay(&self, bytes: usize) -> u64 {
         further_bytes(bytes, self.added_per_byte.unwrap_or(self.gap_per_byte))
@@ -254,15 +259,15 @@ fn further_bytes(bytes: usize, per_byte: f64) -> u64 {
 }
 
 /// Checks that a value is not below the link's own, as far as that is known.
-fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), TermsError> {
+fn not_below(own: &Own, dial: Dial, wanted: f64) -> Result<(), DialsError> {
     match own.get(dial) {
-        Some(own) if wanted < own => Err(TermsError::BelowOwn { dial, wanted, own }),
+        Some(own) if wanted < own => Err(DialsError::BelowOwn { dial, wanted, own }),
         _ => Ok(()),
     }
 }
 
 /// Returns the effective value of a dial, in nanoseconds.
-fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
+fn effective_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, DialsError> {
     let Some(setting) = dials.get(dial) else { return Ok(0.0) };
     if let Setting::Set(wanted) = setting {
         not_below(own, dial, wanted)?;
@@ -273,8 +278,8 @@ fn term_ns(dials: &Dials, own: &Own, dial: Dial) -> Result<f64, TermsError> {
 /// Returns the amount by which the effective value differs from the setting, in nanoseconds. Gaps are
 /// enforced as a whole, so an added gap includes the link's own. Overheads are added to the link's own, so a
 /// set overhead excludes it.
-pub(super) fn beside_setting_ns(own: &Own, dial: Dial, setting: Setting) -> Result<f64, TermsError> {
-    let own = own.get(dial).ok_or(TermsError::Unmeasured(dial));
+pub(super) fn beside_setting_ns(own: &Own, dial: Dial, setting: Setting) -> Result<f64, DialsError> {
+    let own = own.get(dial).ok_or(DialsError::Unmeasured(dial));
     match (dial.effect(), setting) {
         (Effect::Gap(_) | Effect::GapPerByte, Setting::Add(_)) => own.map(|own| own.max(0.0)),
         (Effect::Overhead(_), Setting::Set(_)) => own.map(|own| -own),
@@ -308,17 +313,17 @@ mod tests {
     }
 
     #[test]
-    fn no_dials_are_no_terms() {
-        assert_eq!(Terms::new(&Dials::NONE, &Own::UNKNOWN, 0.5), Ok(Terms::NONE));
+    fn no_dials_change_no_parameter() {
+        assert_eq!(EffectiveParameters::new(&Dials::NONE, &Own::UNKNOWN, 0.5), Ok(EffectiveParameters::NONE));
         let nothing = dials(&Dial::ALL.map(|dial| (dial, Setting::Add(0.0))));
         assert!(nothing.are_none());
-        assert_eq!(Terms::new(&nothing, &Own::UNKNOWN, 0.5), Ok(Terms::NONE));
+        assert_eq!(EffectiveParameters::new(&nothing, &Own::UNKNOWN, 0.5), Ok(EffectiveParameters::NONE));
     }
 
     #[test]
     fn gaps_are_enforced_whole_and_overheads_added() {
         let add = dials(&Dial::ALL.map(|dial| (dial, Setting::Add(1000.0))));
-        let expected = Terms {
+        let expected = EffectiveParameters {
             latency: Latency::Beyond(2000),
             send_overhead: 2000,
             recv_overhead: 2000,
@@ -327,9 +332,9 @@ mod tests {
             gap_per_byte: 2001.0,
             added_per_byte: Some(2000.0),
         };
-        assert_eq!(Terms::new(&add, &own(), 0.5), Ok(expected));
+        assert_eq!(EffectiveParameters::new(&add, &own(), 0.5), Ok(expected));
         let set = dials(&Dial::ALL.map(|dial| (dial, Setting::Set(1000.0))));
-        let expected = Terms {
+        let expected = EffectiveParameters {
             latency: Latency::After(2000),
             send_overhead: 1800,
             recv_overhead: 1600,
@@ -338,22 +343,24 @@ mod tests {
             gap_per_byte: 2000.0,
             added_per_byte: None,
         };
-        assert_eq!(Terms::new(&set, &own(), 0.5), Ok(expected));
+        assert_eq!(EffectiveParameters::new(&set, &own(), 0.5), Ok(expected));
     }
 
     #[test]
     fn what_cannot_be_is_refused_and_named() {
         for dial in Dial::ALL {
             let below = own().get(dial).unwrap() / 2.0;
-            let error = Terms::new(&dials(&[(dial, Setting::Set(below))]), &own(), 1.0).unwrap_err();
-            assert!(matches!(error, TermsError::BelowOwn { dial: of, .. } if of == dial), "{error:?}");
+            let error =
+                EffectiveParameters::new(&dials(&[(dial, Setting::Set(below))]), &own(), 1.0).unwrap_err();
+            assert!(matches!(error, DialsError::BelowOwn { dial: of, .. } if of == dial), "{error:?}");
             let text = error.to_string();
             assert!(
                 text.contains(dial.name()) && text.contains(&format!("own {:.3}", 2.0 * below)),
                 "{text}"
             );
         }
-        let unmeasured = |dial, setting| Terms::new(&dials(&[(dial, setting)]), &Own::UNKNOWN, 1.0).is_err();
+        let unmeasured =
+            |dial, setting| EffectiveParameters::new(&dials(&[(dial, setting)]), &Own::UNKNOWN, 1.0).is_err();
         for dial in [Dial::SendGap, Dial::RecvGap, Dial::GapPerByte] {
             assert!(unmeasured(dial, Setting::Add(1.0)) && !unmeasured(dial, Setting::Set(1.0)));
         }
@@ -390,11 +397,11 @@ mod tests {
 
     #[test]
     fn the_first_byte_is_free() {
-        let terms = Terms { gap_per_byte: 2.5, ..Terms::NONE };
-        assert_eq!([0, 1, 2, 3, 1001].map(|bytes| terms.data(bytes)), [0, 0, 3, 5, 2500]);
-        assert_eq!(terms.delay(1001), 2500);
+        let parameters = EffectiveParameters { gap_per_byte: 2.5, ..EffectiveParameters::NONE };
+        assert_eq!([0, 1, 2, 3, 1001].map(|bytes| parameters.data(bytes)), [0, 0, 3, 5, 2500]);
+        assert_eq!(parameters.delay(1001), 2500);
         // The link itself takes half of it.
-        let added = Terms { added_per_byte: Some(1.25), ..terms };
+        let added = EffectiveParameters { added_per_byte: Some(1.25), ..parameters };
         assert_eq!((added.data(1001), added.delay(1001)), (2500, 1250));
     }
 }
