@@ -1,7 +1,5 @@
 //! Text for a terminal, in lines of limited width.
 
-use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, wrap};
-
 /// The least width of a line.
 pub const WIDTH_AT_LEAST: usize = 40;
 /// The width from which columns stand side by side. Below it each figure has a line of its own.
@@ -48,41 +46,61 @@ impl Lines {
 
     /// Writes `text`, wrapped. The first line begins with `first`, the others with `rest`.
     pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
-        let options = Options::new(self.width)
-            .initial_indent(first)
-            .subsequent_indent(rest)
-            .word_separator(WordSeparator::AsciiSpace)
-            .word_splitter(WordSplitter::NoHyphenation)
-            .wrap_algorithm(WrapAlgorithm::FirstFit);
-        let text = with_units(text.trim_matches(' '));
-        if !text.is_empty() {
-            wrap(&text, options).iter().for_each(|line| self.push(&line.replace(JOINT, " ")));
+        // A record is a file that others may have written: its control characters must not reach the
+        // terminal.
+        let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let mut line = String::from(first);
+        let mut is_fresh = true;
+        for (gap, word) in words(&text) {
+            let mut word: &str = word;
+            let gap = if is_fresh { "" } else { gap };
+            if length(&line) + length(gap) + length(word) > self.width && !is_fresh {
+                self.push(&line);
+                line = rest.into();
+            } else {
+                line.push_str(gap);
+            }
+            // A word longer than a line is cut.
+            while length(&line) + length(word) > self.width {
+                let room = self.width - length(&line);
+                let cut = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+                line.push_str(&word[..cut]);
+                self.push(&line);
+                line = rest.into();
+                word = &word[cut..];
+            }
+            line.push_str(word);
+            is_fresh = false;
+        }
+        if !is_fresh {
+            self.push(&line);
         }
     }
 }
 
-/// Stands for the blank between a number and its unit, where no line ends.
-const JOINT: char = '\u{a0}';
-
-/// Returns the text with a [`JOINT`] before each unit, and without control characters. A record is a file that
-/// others may have written, and its control characters must not reach the terminal.
-fn with_units(text: &str) -> String {
-    let mut joined = String::new();
-    let mut is_number = false;
-    for word in text.split(' ') {
-        if !joined.is_empty() {
-            joined.push(if is_number && is_unit(word) { JOINT } else { ' ' });
+/// Returns the words of a text, each with the blanks before it. A number stays with its unit.
+fn words(text: &str) -> Vec<(&str, &str)> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c != ' ') {
+        let (gap, from) = rest.split_at(start);
+        let mut end = from.find(' ').unwrap_or(from.len());
+        if from.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+            && let Some(unit) =
+                ["ns", "µs", "ms", "s", "B", "%"].iter().find(|unit| is_unit(&from[end..], unit))
+        {
+            end += 1 + unit.len();
         }
-        joined.extend(word.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }));
-        is_number = word.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        words.push((gap, &from[..end]));
+        rest = &from[end..];
     }
-    joined
+    words
 }
 
-/// Reports whether a word begins with a unit.
-fn is_unit(word: &str) -> bool {
-    let end = word.find(|c: char| !c.is_alphanumeric() && c != '%').unwrap_or(word.len());
-    ["ns", "µs", "ms", "s", "B", "%"].contains(&&word[..end])
+/// Reports whether `text` continues with a blank and `unit` as a word.
+fn is_unit(text: &str, unit: &str) -> bool {
+    let after = text.strip_prefix(' ').and_then(|text| text.strip_prefix(unit));
+    after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
 }
 
 /// Returns the number of characters of a text.
