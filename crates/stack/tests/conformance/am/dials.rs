@@ -23,6 +23,7 @@ struct Link {
     a: Endpoint<Seen>,
     b: Endpoint<Seen>,
     to_b: PeerId,
+    to_a: PeerId,
     clock: Clock,
 }
 
@@ -50,8 +51,8 @@ fn link_between(wire: Wire, dials: [&str; 2]) -> Link {
         let config = Config::new().dials(dials.parse().unwrap());
         Endpoint::new(handlers(), config).unwrap()
     });
-    let (to_b, _) = connect(wire, &mut a, &mut b);
-    Link { a, b, to_b, clock: Clock::calibrate() }
+    let (to_b, to_a) = connect(wire, &mut a, &mut b);
+    Link { a, b, to_b, to_a, clock: Clock::calibrate() }
 }
 
 impl Link {
@@ -347,7 +348,7 @@ fn a_peer_without_dials_is_understood() {
 fn a_stamp_takes_its_room() {
     let longest = |dials| {
         let link = link(Wire::Udp, dials);
-        [link.a.medium_bytes(link.to_b), link.b.medium_bytes(link.to_b)]
+        [link.a.medium_bytes(link.to_b), link.b.medium_bytes(link.to_a)]
     };
     assert_eq!(longest(""), [LONGEST_PAYLOAD; 2]);
     assert_eq!(longest("latency+1us"), [LONGEST_PAYLOAD - STAMP_LEN; 2]);
