@@ -397,8 +397,8 @@ impl Page {
             let settings = DialSettings { settings: settings.to_vec(), current: Some(word), profile: None };
             Endpoint::with_dial_settings(handlers(), Config::default(), settings).unwrap()
         });
-        let (to_b, _) = connect(wire, &mut a, &mut b);
-        Link { a, b, to_b, clock: Clock::calibrate() }
+        let (to_b, to_a) = connect(wire, &mut a, &mut b);
+        Link { a, b, to_b, to_a, clock: Clock::calibrate() }
     }
 }
 
@@ -458,8 +458,8 @@ fn dials_change_with_time_and_begin_again_after_a_pause_over(wire: Wire) {
         };
         Endpoint::with_dial_settings(handlers(), Config::default(), settings).unwrap()
     });
-    let (to_b, _) = connect(wire, &mut a, &mut b);
-    let mut link = Link { a, b, to_b, clock: Clock::calibrate() };
+    let (to_b, to_a) = connect(wire, &mut a, &mut b);
+    let mut link = Link { a, b, to_b, to_a, clock: Clock::calibrate() };
     let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
     for phase in ["the first", "the second"] {
         let began = Instant::now();
