@@ -34,7 +34,7 @@ use crate::compare::Comparison;
 use crate::logp::LaunchFigures;
 use crate::notes::Notes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use netdyno_measure::record::{LayerResult, Record};
+use netdyno_measure::record::{Found, Record};
 use netdyno_measure::sweep::Sweep;
 use subject::{Signature, labels, subjects};
 
@@ -46,12 +46,12 @@ const POLICY: &str =
 
 /// Returns the report on `records`.
 pub fn render(records: &[Record]) -> String {
-    let signatures = subjects(records, "layer", LayerResult::logp);
-    let sized = subjects(records, "bulk", LayerResult::bulk);
-    let crowds = subjects(records, "contention", LayerResult::contention);
-    let validations = subjects(records, "dials", LayerResult::validation);
-    let overlaps = subjects(records, "overlap", LayerResult::overlap);
-    let registrations = subjects(records, "registration", LayerResult::registration);
+    let signatures = subjects(records, "layer", Found::logp);
+    let sized = subjects(records, "bulk", Found::bulk);
+    let crowds = subjects(records, "contention", Found::contention);
+    let validations = subjects(records, "dials", Found::validation);
+    let overlaps = subjects(records, "overlap", Found::overlap);
+    let registrations = subjects(records, "registration", Found::registration);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
     let title = heading::title(&[

@@ -60,7 +60,7 @@ pub fn render(record: &Record, width: usize) -> String {
 /// Writes the verdict of each layer that was measured by size.
 fn verdicts(lines: &mut Lines, record: &Record) {
     let sized: Vec<_> =
-        record.results.iter().filter_map(|result| Some((result.name(), result.bulk()?))).collect();
+        record.results.iter().filter_map(|result| Some((result.name(), result.found.bulk()?))).collect();
     if sized.is_empty() {
         return;
     }
@@ -83,7 +83,7 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
 
 /// Reports whether a result has parameters: registration sends no message, and has none.
 fn has_parameters(result: &LayerResult) -> bool {
-    result.registration().is_none()
+    result.found.registration().is_none()
 }
 
 fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {

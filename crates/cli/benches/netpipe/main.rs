@@ -112,7 +112,7 @@ impl Library {
         ]);
         command.args(["--method", "max", "--launches", "1", "--max-time", "1s", "--format", "json"]);
         let record = Record::from_json(&output(command.env("NETDYNO_MPICC", self.compiler))?).unwrap();
-        let trips = &record.results[0].overlap().unwrap().trips;
+        let trips = &record.results[0].found.overlap().unwrap().trips;
         for (&size, row) in SIZES.iter().zip(rows) {
             row[4] = trips.iter().find(|trip| trip.size_bytes == size)?.half_rtt.value_ns?;
         }

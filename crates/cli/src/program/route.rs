@@ -2,6 +2,7 @@
 
 use crate::program::apparatus::grain_shift;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use netdyno_apparatus_fi::between::Between;
 use netdyno_apparatus_fi::page::{Carrier, Completion, DialSetting, GapAt, Plan};
 use std::env;
@@ -53,6 +54,16 @@ fn provider(text: &str) -> Result<String, String> {
     ))
 }
 
+/// Returns a parser of the values in `all`, each of which is spelled as its `name`.
+fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let value = move |text| all.into_iter().find(|value| name(*value) == text);
+    let admitted = PossibleValuesParser::new(all.map(name));
+    admitted.map(move |text: String| value(text).expect("the parser admits no other name"))
+}
+
 /// How messages go from rank to rank.
 #[derive(Clone, Debug, Args)]
 pub struct RouteArgs {
@@ -71,11 +82,11 @@ pub struct RouteArgs {
         long,
         value_name = "HOW",
         default_value = "auto",
-        value_parser = ["auto", "stamp", "arrival"],
+        value_parser = named(Carrier::ALL, Carrier::name),
         help_heading = ROUTE,
         hide_short_help = true
     )]
-    carrier: String,
+    carrier: Carrier,
 
     /// End sends that ask for delivery here or there
     ///
@@ -85,11 +96,11 @@ pub struct RouteArgs {
         long,
         value_name = "WHEN",
         default_value = "local",
-        value_parser = ["local", "delivered"],
+        value_parser = named(Completion::ALL, Completion::name),
         help_heading = ROUTE,
         hide_short_help = true
     )]
-    completion: String,
+    completion: Completion,
 
     /// Let a message wait for its gap here
     ///
@@ -98,11 +109,11 @@ pub struct RouteArgs {
         long,
         value_name = "WHERE",
         default_value = "interface",
-        value_parser = ["interface", "sender"],
+        value_parser = named(GapAt::ALL, GapAt::name),
         help_heading = ROUTE,
         hide_short_help = true
     )]
-    gap_at: String,
+    gap_at: GapAt,
 
     /// Turn the dials between two groups of ranks alone, as in 0-3,4-7
     ///
@@ -123,9 +134,9 @@ impl RouteArgs {
         let between = self.between.as_ref().map_or("all ranks".into(), Between::to_string);
         [
             ("--provider", self.provider.clone().unwrap_or_else(|| "none".into())),
-            ("--carrier", self.carrier.clone()),
-            ("--completion", self.completion.clone()),
-            ("--gap-at", self.gap_at.clone()),
+            ("--carrier", self.carrier.name().into()),
+            ("--completion", self.completion.name().into()),
+            ("--gap-at", self.gap_at.name().into()),
             ("--between", between),
         ]
     }
@@ -137,16 +148,13 @@ impl RouteArgs {
 
     /// Returns the plan of a run with these dial settings.
     pub fn plan(&self, settings: Vec<DialSetting>) -> Plan {
-        let carrier = Carrier::ALL.into_iter().find(|carrier| carrier.name() == self.carrier);
-        let completion = Completion::ALL.into_iter().find(|completion| completion.name() == self.completion);
-        let gap_at = GapAt::ALL.into_iter().find(|gap_at| gap_at.name() == self.gap_at);
         Plan {
-            carrier: carrier.unwrap_or_default(),
+            carrier: self.carrier,
             settings,
             grain_shift: grain_shift(),
             between: self.between.clone(),
-            completion: completion.unwrap_or_default(),
-            gap_at: gap_at.unwrap_or_default(),
+            completion: self.completion,
+            gap_at: self.gap_at,
             ..Plan::default()
         }
     }

@@ -21,7 +21,7 @@ fn the_simulated_layer_gives_back_its_g_and_its_change() {
     let gap = &result["parameters"]["G"];
     assert_eq!(gap["status"], "measured");
     assert!((gap["value_ns_per_byte"].as_f64().unwrap() / 0.25 - 1.0).abs() < 0.01);
-    let bulk = record.results[0].bulk().unwrap();
+    let bulk = record.results[0].found.bulk().unwrap();
     let [change] = bulk.changes[..] else { panic!("{:?}", bulk.changes) };
     assert!(change.above_bytes < 8192 && change.at_most_bytes == 8192, "{change:?}");
     assert!((bulk.segments[0].G.value_ns_per_byte.unwrap() / 0.5 - 1.0).abs() < 0.01);

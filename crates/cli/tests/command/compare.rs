@@ -1,43 +1,18 @@
 //! `netdyno compare`, end to end.
 
+use crate::common::folder::Folder;
 use crate::common::schemas::validate;
 use crate::common::{error_of, run, stdout_of};
 use netdyno_measure::logp::ratio::ratios;
 use netdyno_measure::record::Record;
 use serde_json::Value;
 use std::fs;
-use tempfile::TempDir;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 
-/// A folder with records of a simulated layer.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Measures `truth`, with noise, and writes a record.
-    fn measured(&self, name: &str, truth: &str, more: &[&str]) -> String {
-        let (file, truth) = (self.path(name), format!("{truth},noise=0.05"));
-        let args = ["logp", "--over", "sim", "--truth", &truth, "--out", &file];
-        stdout_of(&[&args[..], more].concat());
-        file
-    }
-
-    /// Writes a changed copy of a record.
-    fn edited(&self, from: &str, name: &str, edit: impl Fn(&mut Value)) -> String {
-        let mut record: Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
-        edit(&mut record);
-        let file = self.path(name);
-        fs::write(&file, record.to_string()).unwrap();
-        file
-    }
+/// Measures `truth`, with noise, and writes a record.
+fn measured(folder: &Folder, name: &str, truth: &str, more: &[&str]) -> String {
+    folder.measured(name, &format!("{truth},noise=0.05"), more)
 }
 
 fn json(args: &[&str]) -> Value {
@@ -56,8 +31,8 @@ fn doubts(of: &Value) -> Vec<&str> {
 #[test]
 fn two_runs_are_compared_with_intervals_and_doubts() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
-    let b = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--seed", "1"]);
+    let b = measured(&folder, "b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
     let comparison = json(&[&a, &b]);
     validate("netdyno-compare-1", &comparison);
     assert_eq!(comparison["schema"], "netdyno-compare/1");
@@ -85,8 +60,8 @@ fn two_runs_are_compared_with_intervals_and_doubts() {
 #[test]
 fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
-    let b = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--seed", "1"]);
+    let b = measured(&folder, "b.json", "o_s=1.2us,o_r=2us,g=5us,L=7us", &["--seed", "2"]);
 
     let failing = run(&["compare", &a, &b, "--fail-on", "5%", "--format", "json"]);
     let (out, err) = (String::from_utf8(failing.stdout).unwrap(), String::from_utf8(failing.stderr).unwrap());
@@ -118,8 +93,8 @@ fn a_limit_fails_what_is_beyond_it_with_its_whole_interval() {
 fn what_is_not_measured_is_shown_and_not_judged() {
     let folder = Folder::new();
     let bound = "o_s=4us,o_r=5us,g=2us,L=7us";
-    let a = folder.measured("a.json", bound, &["--seed", "1"]);
-    let b = folder.measured("b.json", "o_s=4us,o_r=9us,g=2us,L=7us", &["--seed", "2"]);
+    let a = measured(&folder, "a.json", bound, &["--seed", "1"]);
+    let b = measured(&folder, "b.json", "o_s=4us,o_r=9us,g=2us,L=7us", &["--seed", "2"]);
     let output = run(&["compare", &a, &b, "--fail-on", "20%", "--format", "json"]);
     let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
     let g = parameter(&comparison, "g");
@@ -138,8 +113,8 @@ fn what_is_not_measured_is_shown_and_not_judged() {
 #[test]
 fn layers_of_one_record_are_paired_by_launch() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--seed", "1"]);
-    let other = folder.measured("b.json", "o_s=1.2us,o_r=2us,g=5us,L=9us", &["--seed", "2"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--seed", "1"]);
+    let other = measured(&folder, "b.json", "o_s=1.2us,o_r=2us,g=5us,L=9us", &["--seed", "2"]);
     let other: Value = serde_json::from_str(&fs::read_to_string(other).unwrap()).unwrap();
     let file = folder.edited(&a, "both.json", |record| {
         let mut result = other["results"][0].clone();
@@ -200,7 +175,7 @@ fn every_size_of_bulk_is_compared() {
 #[test]
 fn other_surroundings_are_doubts() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--launches", "3", "--max-time", "1s"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--launches", "3", "--max-time", "1s"]);
     let b = folder.edited(&a, "b.json", |record| {
         let environment = &mut record["environment"];
         for field in ["host", "cpu_model", "kernel", "governor"] {
@@ -227,8 +202,8 @@ fn other_surroundings_are_doubts() {
 #[test]
 fn a_comparison_has_a_page() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--launches", "6"]);
-    let b = folder.measured("b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "6"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--launches", "6"]);
+    let b = measured(&folder, "b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "6"]);
     let page = folder.path("page.html");
     assert!(stdout_of(&["compare", &a, &b, "--out", &page]).is_empty());
     let page = fs::read_to_string(&page).unwrap();
@@ -242,8 +217,8 @@ fn a_comparison_has_a_page() {
 #[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--launches", "1"]);
-    let other_size = folder.measured("b.json", TRUTH, &["--launches", "1", "--size", "64"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--launches", "1"]);
+    let other_size = measured(&folder, "b.json", TRUTH, &["--launches", "1", "--size", "64"]);
     let empty = folder.edited(&a, "empty.json", |record| record["results"] = Value::Array(Vec::new()));
     let text = folder.path("text.json");
     fs::write(&text, "hello").unwrap();
@@ -271,9 +246,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
 #[test]
 fn one_launch_has_no_interval_and_decides_nothing() {
     let folder = Folder::new();
-    let a = folder.measured("a.json", TRUTH, &["--launches", "1"]);
+    let a = measured(&folder, "a.json", TRUTH, &["--launches", "1"]);
     let b =
-        folder.measured("b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "1", "--max-time", "1s"]);
+        measured(&folder, "b.json", "o_s=3us,o_r=2us,g=5us,L=7us", &["--launches", "1", "--max-time", "1s"]);
     let one = |from: &str, name: &str| {
         folder
             .edited(from, name, |record| record["results"][0]["launches"].as_array_mut().unwrap().truncate(1))

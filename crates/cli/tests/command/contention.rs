@@ -13,7 +13,7 @@ fn the_simulated_layer_gives_the_ratios_of_the_model() {
     assert_eq!((result.verb(), result.launches(), &*result.wait), ("contention", 9, "virtual"));
     let g = &result.parameters.g;
     assert!(g.status == Status::Measured && (g.value_ns.unwrap() / 5e3 - 1.0).abs() < 0.01);
-    let found = result.contention().unwrap();
+    let found = result.found.contention().unwrap();
     assert_eq!((found.procs, found.halves.pairs, found.many_to_one.len()), (6, 3, 5));
     for at in &found.many_to_one {
         assert!((at.ratio.value / at.model - 1.0).abs() < 0.01 && at.ratio.ci.is_some(), "{at:?}");

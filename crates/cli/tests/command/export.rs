@@ -1,42 +1,18 @@
 //! `netdyno export` end to end. The output for SimGrid is simulated if SimGrid is installed.
 
+use crate::common::folder::Folder;
 use crate::common::{error_of, run, stdout_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use tempfile::TempDir;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 
-/// A folder with records of a simulated layer.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn measured(&self, name: &str, truth: &str, size: &str) -> String {
-        let file = self.path(name);
-        let args = ["logp", "--over", "sim", "--truth", truth, "--launches", "1", "--size", size];
-        stdout_of(&[&args[..], &["--out", &file]].concat());
-        file
-    }
-
-    /// Writes a changed copy of a record.
-    fn edited(&self, from: &str, name: &str, edit: impl Fn(&mut Value)) -> String {
-        let mut record: Value = serde_json::from_str(&fs::read_to_string(from).unwrap()).unwrap();
-        edit(&mut record);
-        let file = self.path(name);
-        fs::write(&file, record.to_string()).unwrap();
-        file
-    }
+/// Measures one launch of `truth` and writes a record.
+fn measured(folder: &Folder, name: &str, truth: &str, size: &str) -> String {
+    folder.measured(name, truth, &["--launches", "1", "--size", size])
 }
 
 /// Returns the output of an export, and its notes.
@@ -57,7 +33,7 @@ fn options(line: &str) -> BTreeMap<String, i64> {
 #[test]
 fn loggopsim_gets_integers_that_give_the_round_trip_back() {
     let folder = Folder::new();
-    let file = folder.measured("a.json", TRUTH, "32");
+    let file = measured(&folder, "a.json", TRUTH, "32");
     let (text, notes) = exported(&[&file, "--to", "loggopsim"]);
     assert_eq!(text.lines().count(), 1, "{text}");
     let options = options(&text);
@@ -79,7 +55,7 @@ fn loggopsim_gets_integers_that_give_the_round_trip_back() {
 fn bounds_and_gaps_are_told_and_never_made_up() {
     let folder = Folder::new();
     let of = |truth: &str| {
-        let file = folder.measured("a.json", truth, "32");
+        let file = measured(&folder, "a.json", truth, "32");
         let (text, notes) = exported(&[&file, "--to", "loggopsim"]);
         (options(&text), notes)
     };
@@ -89,7 +65,7 @@ fn bounds_and_gaps_are_told_and_never_made_up() {
     assert!((36_000..37_000).contains(&windowed["-g"]) && notes.contains("g is an upper bound"), "{notes}");
 
     // The overheads overlap with the latency, as on loopback.
-    let file = folder.measured("b.json", TRUTH, "32");
+    let file = measured(&folder, "b.json", TRUTH, "32");
     let overlapping = folder.edited(&file, "overlapping.json", |record| {
         record["results"][0]["parameters"]["rtt"]["value_ns"] = 5_000.0.into();
     });
@@ -106,8 +82,8 @@ fn bounds_and_gaps_are_told_and_never_made_up() {
 #[test]
 fn sizes_of_several_records_make_a_curve() {
     let folder = Folder::new();
-    let small = folder.measured("small.json", TRUTH, "32");
-    let large = folder.measured("large.json", "o_s=2us,o_r=4us,g=9us,L=10us", "4128");
+    let small = measured(&folder, "small.json", TRUTH, "32");
+    let large = measured(&folder, "large.json", "o_s=2us,o_r=4us,g=9us,L=10us", "4128");
     let (text, notes) = exported(&[&large, &small, "--to", "loggopsim", "--time-unit", "ps"]);
     let options = options(&text);
     // 6 µs in 4096 bytes, and o is half of the additional 3 µs.
@@ -161,7 +137,7 @@ fn bulk_gives_the_gap_per_byte_and_every_size() {
 #[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let folder = Folder::new();
-    let file = folder.measured("a.json", TRUTH, "32");
+    let file = measured(&folder, "a.json", TRUTH, "32");
     let with = |name: &str, edit: fn(&mut Value)| folder.edited(&file, name, edit);
     let two = with("two.json", |record| {
         let mut result = record["results"][0].clone();
@@ -259,9 +235,9 @@ fn simulated(folder: &Path, platform: &str, sizes: &[&str]) -> Option<BTreeMap<u
 #[test]
 fn simgrid_simulates_the_round_trips_that_were_measured() {
     let folder = Folder::new();
-    let small = folder.measured("small.json", "o_s=28ns,o_r=34ns,g=70ns,L=85ns", "32");
-    let medium = folder.measured("medium.json", "o_s=128ns,o_r=134ns,g=300ns,L=300ns", "1024");
-    let large = folder.measured("large.json", "o_s=1us,o_r=2us,g=5us,L=1us", "4096");
+    let small = measured(&folder, "small.json", "o_s=28ns,o_r=34ns,g=70ns,L=85ns", "32");
+    let medium = measured(&folder, "medium.json", "o_s=128ns,o_r=134ns,g=300ns,L=300ns", "1024");
+    let large = measured(&folder, "large.json", "o_s=1us,o_r=2us,g=5us,L=1us", "4096");
     let (platform, notes) = exported(&[&small, &medium, &large, "--to", "simgrid"]);
     assert!(platform.contains("<prop id=\"smpi/or\" value=\"0:"), "{platform}");
     assert!(notes.contains("g is not in it"), "{notes}");

@@ -42,7 +42,7 @@ fn no_share_is_told_of_a_stream_that_bytes_do_not_pace() {
                 capacity=2,G=0.9183ns/B,window=155,O_s=0.1837ns/B";
     for truth in [hidden, flat] {
         let record = measured(truth);
-        let overlap = &record.results[0].bulk().unwrap().overlap;
+        let overlap = &record.results[0].found.bulk().unwrap().overlap;
         assert_eq!((overlap.sending.share, overlap.receiving.share), (None, None), "{truth}");
     }
 }

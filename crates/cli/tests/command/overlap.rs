@@ -14,7 +14,7 @@ fn the_simulated_layer_gives_back_who_moves_the_data() {
     let result = &record.results[0];
     assert_eq!((result.verb(), result.size_bytes, result.launches()), ("overlap", 16, 9));
     assert_eq!(result.parameters.o_s.status, Status::Unobservable);
-    let overlap = result.overlap().unwrap();
+    let overlap = result.found.overlap().unwrap();
     assert_eq!((overlap.queue, overlap.methods.len()), (4, 3));
     let sizes: Vec<usize> = overlap.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!(sizes, [64, 5_000, 100_000, 1_000_000]);
@@ -32,7 +32,7 @@ fn one_method_one_size() {
     let truth = format!("{TRUTH},offload=off,window=2");
     let args = ["overlap", "--over", "sim", "--truth", &truth, "--launches", "6", "--sizes", "8KiB"];
     let record = record(&[&args[..], &["--method", "max", "--queue", "7"]].concat());
-    let overlap = record.results[0].overlap().unwrap();
+    let overlap = record.results[0].found.overlap().unwrap();
     assert_eq!((&overlap.methods[..], overlap.queue), (&[Method::Max][..], 2));
     let [size] = &overlap.sizes[..] else { panic!("{:?}", overlap.sizes) };
     assert_eq!((size.size_bytes, size.polling.len(), size.pww.len()), (8192, 0, 0));

@@ -13,7 +13,7 @@ fn the_simulated_layer_gives_back_what_memory_costs() {
     let result = &record.results[0];
     assert_eq!((result.verb(), result.launches()), ("registration", 9));
     assert_eq!(result.parameters.rtt.status, Status::Unobservable);
-    let registration = result.registration().unwrap();
+    let registration = result.found.registration().unwrap();
     let sizes: Vec<usize> = registration.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!(sizes, (0..14).map(|power| 4usize.pow(power)).collect::<Vec<_>>());
     let last = registration.sizes.last().unwrap();

@@ -32,8 +32,10 @@ fn the_simulated_layer_comes_back_and_its_record_is_valid() {
     assert!(result["parameters"]["G"]["value_ns_per_byte"].is_null());
     assert_eq!(result["launches"].as_array().unwrap().len(), 9);
     assert!(result["doubts"].is_array() && json["doubts"].is_array());
-    assert_eq!(record.results[0].logp().unwrap().plateau.limited_by, Limit::Gap);
-    assert!(record.results[0].logp().unwrap().launches.iter().all(|launch| launch.signature.len() >= 5));
+    assert_eq!(record.results[0].found.logp().unwrap().plateau.limited_by, Limit::Gap);
+    assert!(
+        record.results[0].found.logp().unwrap().launches.iter().all(|launch| launch.signature.len() >= 5)
+    );
 }
 
 #[test]

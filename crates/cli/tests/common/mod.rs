@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod bench;
+pub mod folder;
 pub mod mpi;
 pub mod network;
 pub mod schemas;

@@ -38,9 +38,9 @@ fn real_layers_are_measured_interleaved() {
         );
         let p50 = p.rtt.quantiles_ns["p50"];
         assert!(p.rtt.quantiles_ns["min"] <= p50 && p50 <= p.rtt.quantiles_ns["max"]);
-        assert!(!result.logp().unwrap().launches[0].rtt_after_pause_ns.is_empty());
-        assert_eq!(result.logp().unwrap().checks.streams.len(), 2);
-        let transport = result.logp().unwrap().launches[0].transport;
+        assert!(!result.found.logp().unwrap().launches[0].rtt_after_pause_ns.is_empty());
+        assert_eq!(result.found.logp().unwrap().checks.streams.len(), 2);
+        let transport = result.found.logp().unwrap().launches[0].transport;
         assert_eq!(transport.is_some(), ["am+udp", "vi+udp"].contains(&&*result.layer));
         assert!(transport.is_none_or(|transport| transport.sent > 0 && transport.memory_bytes < 1 << 20));
     }
@@ -85,7 +85,7 @@ fn a_bad_network_costs_time_and_no_message() {
     for spoilt in [messages, interfaces] {
         assert_eq!(spoilt.faults.as_deref(), Some(faults));
         assert!(spoilt.doubts.iter().any(|doubt| doubt.name == "faults" && doubt.text.contains(faults)));
-        let transport = spoilt.logp().unwrap().launches[0].transport.unwrap();
+        let transport = spoilt.found.logp().unwrap().launches[0].transport.unwrap();
         assert!(transport.retransmitted > 0 && transport.malformed > 0, "{transport:?}");
     }
 }
@@ -102,7 +102,7 @@ fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
     for dialled in [shm, udp] {
         assert_eq!(dialled.dials.as_deref(), Some(dials));
         assert!(dialled.doubts.iter().any(|doubt| doubt.name == "dialled" && doubt.text.contains(dials)));
-        let rtt = &dialled.logp().unwrap().launches[0].rtt;
+        let rtt = &dialled.found.logp().unwrap().launches[0].rtt;
         assert!(rtt.batches_ns.iter().all(|&ns| ns >= 119_900.0), "{rtt:?}");
     }
 }
@@ -124,7 +124,7 @@ fn a_dialled_link_changes_with_time_as_its_profile_says() {
         assert!(doubt.text.ends_with("send-overhead+10us and a profile in time of 2 points"), "{doubt:?}");
         // Each end waits for the end of its period. If the profile began anew with each message, or never,
         // both ends would wait 50 us.
-        let rtt = &dialled.logp().unwrap().launches[0].rtt;
+        let rtt = &dialled.found.logp().unwrap().launches[0].rtt;
         let mean = rtt.batches_ns.iter().sum::<f64>() / rtt.batches_ns.len() as f64;
         assert!(mean >= 45_000.0 && rtt.min_ns < 109_000.0, "{rtt:?}");
     }
@@ -209,7 +209,7 @@ fn real_layers_are_measured_at_every_size() {
     assert_launched(&record, 2);
     for result in &record.results {
         assert!(result.launches_in_all() <= 2, "{}", result.layer);
-        let bulk = result.bulk().unwrap();
+        let bulk = result.found.bulk().unwrap();
         let largest = if result.layer == "udp" { 65_507 } else { 256 << 10 };
         assert_eq!(bulk.sizes.last().unwrap().size_bytes, largest);
         assert_eq!(bulk.largest_bytes, (result.layer == "udp").then_some(largest));
@@ -233,7 +233,12 @@ fn four_mebibytes_do_not_get_stuck() {
     let args = ["bulk", "--over", over, "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
     let record = record(&[&args[..], &["--wait", "block"]].concat());
     for result in &record.results {
-        assert_eq!(result.bulk().unwrap().sizes.last().unwrap().size_bytes, 4 << 20, "{}", result.layer);
+        assert_eq!(
+            result.found.bulk().unwrap().sizes.last().unwrap().size_bytes,
+            4 << 20,
+            "{}",
+            result.layer
+        );
     }
 }
 
@@ -258,7 +263,7 @@ fn every_layer_is_measured_with_more_processes_than_processors() {
     for result in &record.results {
         assert_eq!((&*result.wait, result.cpus.len()), ("yield", 4), "{}", result.layer);
         assert!(result.doubts.iter().any(|doubt| doubt.name == "more_processes_than_processors"));
-        let found = result.contention().unwrap();
+        let found = result.found.contention().unwrap();
         let pairs = found.pairs.rtt_ns.iter().flatten().flatten();
         assert_eq!(pairs.filter(|ns| **ns > 0.0).count(), 12, "{}", result.layer);
         assert!(found.many_to_one.iter().all(|at| at.ratio.value > 0.0), "{}", result.layer);
@@ -292,7 +297,7 @@ fn other_sizes_numbers_and_ways_to_wait_work() {
             "1",
         ];
         let record = record(&[&args[..], &["--max-time", "1s"]].concat());
-        let found = record.results[0].contention().unwrap();
+        let found = record.results[0].found.contention().unwrap();
         assert_eq!((found.procs.to_string(), &*record.results[0].wait), (procs.to_owned(), wait), "{over}");
     }
 }
@@ -314,7 +319,7 @@ fn virtual_interfaces_register_memory_and_cost_something_themselves() {
     for layer in ["vi+shm", "vi+udp"] {
         let record = of_layer(&mut netdyno(&["registration", "--over", layer]));
         assert_whole(&record);
-        let fixed = &record.results[0].registration().unwrap().fixed;
+        let fixed = &record.results[0].found.registration().unwrap().fixed;
         let names: Vec<&str> = fixed.iter().map(|fixed| &fixed.name[..]).collect();
         assert_eq!(names, ["create VI", "connect VI", "disconnect VI"], "{layer}");
         assert!(fixed.iter().all(|fixed| fixed.cost.value_ns.unwrap() > 0.0), "{layer}: {fixed:?}");
@@ -382,7 +387,7 @@ fn of_layer(command: &mut Command) -> Record {
 fn assert_whole(record: &Record) {
     let result = &record.results[0];
     assert_eq!((result.cpus.len(), &result.distance), (1, &None));
-    let registration = result.registration().unwrap();
+    let registration = result.found.registration().unwrap();
     assert_eq!(registration.sizes.last().unwrap().size_bytes, 1 << 20);
     assert!(registration.system.page_bytes >= 4096);
     for size in &registration.sizes {

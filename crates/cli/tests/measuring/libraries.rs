@@ -65,7 +65,7 @@ fn memory_is_registered_with_every_library() {
         let (_, kind) = layer.split_once(':').unwrap();
         let name = if layer.starts_with("ofi") { "libfabric " } else { "UCX " };
         assert!(library.starts_with(name) && library.contains(kind), "{library}");
-        for size in &result.registration().unwrap().sizes {
+        for size in &result.found.registration().unwrap().sizes {
             let ours = &size.times()[..5];
             assert!(ours.iter().all(|(_, cost)| cost.status == Status::Measured), "{layer}: {size:?}");
         }
@@ -122,7 +122,7 @@ fn a_library_stands_beside_the_lean_layer_on_its_path() {
         for result in &found.results {
             // On a busy machine a launch may leave o_r unknown, and with it the shares of the round trip.
             let is_known = result.parameters.o_r.value_ns.is_some();
-            assert_eq!(result.logp().unwrap().shares.is_some(), is_known, "{:?}", result.parameters);
+            assert_eq!(result.found.logp().unwrap().shares.is_some(), is_known, "{:?}", result.parameters);
         }
         let alone = record(&mut command(folder.path(), &[&args[..], &["--no-reference"]].concat()));
         assert_eq!((alone.results.len(), alone.ratios.len()), (1, 0));

@@ -11,10 +11,9 @@
 //! * If the whole queue of q messages drains in a poll interval p, q messages arrive in each interval. The
 //!   worker has p / (p + q (o_s + n steal + o_r)) of the time.
 
-use netdyno_layers::sim::SimMessenger;
+use crate::simulated;
 use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, PwwBatch};
 use netdyno_measure::overlap::extract::extract;
-use netdyno_measure::overlap::pattern;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Overlap, Payer, Progress, SizeOverlap};
 use netdyno_measure::reading::Reading;
@@ -76,25 +75,17 @@ impl Known {
 }
 
 fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<OverlapLaunch> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = OverlapPlan {
-                launch,
-                shape: shape.clone(),
-                sizes: SIZES.into(),
-                queue: QUEUE,
-                methods: methods.into(),
-                budget_ns: 1e8,
-                precision: NEAR,
-                seed: seed ^ launch as u64,
-            };
-            let mut messenger = SimMessenger::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
-            let data = pattern::run(&mut messenger, &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
+    let plan = OverlapPlan {
+        launch: 0,
+        shape: None,
+        sizes: SIZES.into(),
+        queue: QUEUE,
+        methods: methods.into(),
+        budget_ns: 1e8,
+        precision: NEAR,
+        seed,
+    };
+    simulated::messages(truth, &plan, count)
 }
 
 /// Extracts the figures without noise. All launches are then equal, so one is repeated: an interval needs

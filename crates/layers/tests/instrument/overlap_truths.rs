@@ -7,13 +7,11 @@
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
-use netdyno_layers::sim::SimMessenger;
+use crate::simulated;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::extract::extract;
-use netdyno_measure::overlap::pattern;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
-use netdyno_measure::overlap::record::Overlap;
-use netdyno_measure::overlap::record::{Finding, Payer, Progress, SizeOverlap};
+use netdyno_measure::overlap::record::{Finding, Overlap, Payer, Progress, SizeOverlap};
 use netdyno_measure::reading::Reading;
 use netdyno_protocol::sim::Truth;
 
@@ -70,26 +68,17 @@ fn draw(seed: u64) -> Drawn {
 }
 
 fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = OverlapPlan {
-                launch,
-                shape: shape.clone(),
-                sizes: drawn.sizes.clone(),
-                queue: 4,
-                methods: drawn.methods.clone(),
-                budget_ns: 1e7,
-                precision: 0.02,
-                seed: seed ^ launch as u64,
-            };
-            let mut messenger =
-                SimMessenger::new(drawn.truth, seed.wrapping_mul(1000).wrapping_add(launch as u64));
-            let data = pattern::run(&mut messenger, &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
+    let plan = OverlapPlan {
+        launch: 0,
+        shape: None,
+        sizes: drawn.sizes.clone(),
+        queue: 4,
+        methods: drawn.methods.clone(),
+        budget_ns: 1e7,
+        precision: 0.02,
+        seed,
+    };
+    simulated::messages(drawn.truth, &plan, count)
 }
 
 fn measured(drawn: &Drawn, seed: u64) -> Reading<Overlap> {

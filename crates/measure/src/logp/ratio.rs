@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Returns the ratios of every signature to the first one, for each parameter that both launches of every
 /// pair have. The ratio of plateaus is called `plateau` unless both are a measured `g`.
 pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
-    let mut signatures = results.iter().filter(|result| result.logp().is_some());
+    let mut signatures = results.iter().filter(|result| result.found.logp().is_some());
     let Some(below) = signatures.next() else { return Vec::new() };
     signatures.flat_map(|above| ratio(above, below, confidence)).collect()
 }
@@ -18,7 +18,9 @@ pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
 /// Returns the ratios of one signature to another one of the same interleaved run. Returns none if their
 /// launches are of different strata, because those differ in more than the layer.
 pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
-    let (Some(found_above), Some(found_below)) = (above.logp(), below.logp()) else { return Vec::new() };
+    let (Some(found_above), Some(found_below)) = (above.found.logp(), below.found.logp()) else {
+        return Vec::new();
+    };
     if above.headline().map(|stratum| &stratum.name) != below.headline().map(|stratum| &stratum.name) {
         return Vec::new();
     }

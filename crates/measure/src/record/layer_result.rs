@@ -2,14 +2,8 @@
 
 use super::doubt::Doubt;
 use super::parameter::Parameters;
-use crate::bulk::record::Bulk;
-use crate::contention::record::Contention;
-use crate::logp::record::Logp;
-use crate::overlap::record::Overlap;
-use crate::registration::record::Registration;
 use crate::strata::probe::Probe;
 use crate::strata::stratum::Stratum;
-use crate::validation::record::Validation;
 use crate::verbs::Found;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,36 +69,6 @@ impl LayerResult {
     /// Returns the verb, as on the command line.
     pub fn verb(&self) -> &'static str {
         self.found.verb()
-    }
-
-    /// Returns the record of `logp`, if that was the verb.
-    pub fn logp(&self) -> Option<&Logp> {
-        self.found.logp()
-    }
-
-    /// Returns the record of `bulk`, if that was the verb.
-    pub fn bulk(&self) -> Option<&Bulk> {
-        self.found.bulk()
-    }
-
-    /// Returns the record of `contention`, if that was the verb.
-    pub fn contention(&self) -> Option<&Contention> {
-        self.found.contention()
-    }
-
-    /// Returns the record of `overlap`, if that was the verb.
-    pub fn overlap(&self) -> Option<&Overlap> {
-        self.found.overlap()
-    }
-
-    /// Returns the record of `registration`, if that was the verb.
-    pub fn registration(&self) -> Option<&Registration> {
-        self.found.registration()
-    }
-
-    /// Returns the record of `validate`, if that was the verb.
-    pub fn validation(&self) -> Option<&Validation> {
-        self.found.validation()
     }
 
     /// Returns the number of launches behind the figures.

@@ -128,7 +128,7 @@ impl Strata {
     pub fn doubt(&self) -> Option<Doubt> {
         let text = || {
             format!(
-                "the host changed the processors: in {} of {} launches they were not as in most, \
+                "the host changed the processors: in {} of {} launches they moved, changed their pace, or differed from most, \
                  and in another run they may be otherwise again",
                 self.changed, self.probed
             )

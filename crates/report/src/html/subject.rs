@@ -3,7 +3,7 @@
 use super::names::numbered;
 use super::parts::colour;
 use crate::notes::{Note, Notes};
-use netdyno_measure::record::{LayerResult, Logp, Record};
+use netdyno_measure::record::{Found, LayerResult, Logp, Record};
 
 /// A result of a verb, and its part of the record.
 pub struct Subject<'a, T> {
@@ -32,12 +32,12 @@ pub type Signature<'a> = Subject<'a, Logp>;
 pub fn subjects<'a, T>(
     records: &'a [Record],
     anchor: &str,
-    found: fn(&'a LayerResult) -> Option<&'a T>,
+    found: fn(&'a Found) -> Option<&'a T>,
 ) -> Vec<Subject<'a, T>> {
     let mut subjects = Vec::new();
     for (record_at, record) in records.iter().enumerate() {
         for (layer_at, result) in record.results.iter().enumerate() {
-            let Some(found) = found(result) else { continue };
+            let Some(found) = found(&result.found) else { continue };
             let (at, label) = (subjects.len(), result.name());
             let (id, colour) = (format!("{anchor}-{}", at + 1), colour(at));
             subjects.push(Subject { record_at, layer_at, record, result, found, label, id, colour });

@@ -1,5 +1,6 @@
 //! Tests of tables, CSV and pages of `bulk` records.
 
+use crate::checks::{assert_each_once, assert_reported, value};
 use crate::support;
 use netdyno_measure::bulk::record::Bulk;
 use netdyno_measure::record::{Doubt, Found, LayerResult, Record, Status};
@@ -51,22 +52,13 @@ fn csv_has_a_row_for_each_size_and_figure() {
     let text = csv::render(&RECORD);
     let has = |start: &str| text.lines().any(|row| row.starts_with(start));
     assert!(has("tcp,bulk,4096,T,measured,ns,12047.5,"));
-    let gap = text
-        .lines()
-        .find_map(|row| row.strip_prefix("tcp,bulk,8192,G.segment,measured,ns_per_byte,"))
-        .unwrap();
-    let gap: f64 = gap.split(',').next().unwrap().parse().unwrap();
+    let gap = value(&text, "tcp,bulk,8192,G.segment,measured,ns_per_byte,");
     assert!((gap - 0.25).abs() < 1e-6, "{gap}");
     assert!(has("tcp,bulk,1,change,measured,bytes,8192,8128,8192,"));
     assert!(has("am+shm,bulk,4096,g,upper_bound,ns,"));
     assert!(has("udp,bulk,1,g,unobservable,ns,,,"));
     assert!(has("udp,bulk,1,T0,measured,ns,"));
-    let mut keys: Vec<&str> =
-        text.lines().map(|row| row.match_indices(',').nth(3).map_or(row, |(at, _)| &row[..at])).collect();
-    let all = keys.len();
-    keys.sort_unstable();
-    keys.dedup();
-    assert_eq!(keys.len(), all, "no figure stands twice");
+    assert_each_once(&text);
 }
 
 #[test]
@@ -85,14 +77,6 @@ fn a_page_has_every_figure() {
     }
     let mixed = html::render(&[RECORD.clone(), support::record(vec![support::layer("sim", CHANGED, 1)])]);
     assert!(mixed.contains("LogP of sim; Bulk transfers over tcp"));
-}
-
-/// Reports whether all coordinates in the charts are finite.
-fn is_drawn(page: &str) -> bool {
-    page.split("<svg").skip(1).all(|svg| {
-        let svg = svg.split("</svg>").next().unwrap_or_default();
-        !["NaN", "inf\"", "inf "].iter().any(|bad| svg.contains(bad))
-    })
 }
 
 #[test]
@@ -117,9 +101,7 @@ fn records_with_holes_have_a_report() {
         with(|bulk| bulk.changes[0].at_most_bytes = usize::MAX),
     ];
     for record in &records {
-        assert!(is_drawn(&html::render(std::slice::from_ref(record))));
-        assert!(table::render(record, 80).lines().all(|line| line.chars().count() <= 80));
-        csv::render(record);
+        assert_reported(record, 80);
     }
 }
 
@@ -160,10 +142,6 @@ proptest! {
         }
         record.results[0].doubts = vec![Doubt::about("doubt", "g", name.clone()); 30];
         record.results[0].layer = name;
-        let text = table::render(&record, width);
-        let most = width.max(table::WIDTH_AT_LEAST);
-        prop_assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
-        csv::render(&record);
-        prop_assert!(is_drawn(&html::render(&[record])));
+        assert_reported(&record, width);
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod bulk;
+mod checks;
 mod comparisons;
 mod contention;
 mod exports;

@@ -1,5 +1,6 @@
 //! Tests of tables, CSV and pages of `overlap` records.
 
+use crate::checks::{assert_each_once, assert_reported, value};
 use crate::support;
 use netdyno_measure::overlap::record::{Overlap, Quantity};
 use netdyno_measure::record::{Doubt, Found, LayerResult, Record};
@@ -49,21 +50,13 @@ fn a_table_says_what_was_found() {
 #[test]
 fn csv_has_a_row_for_each_size_and_interval() {
     let text = csv::render(&RECORD);
-    let value = |start: &str| -> f64 {
-        let row = text.lines().find_map(|row| row.strip_prefix(start)).unwrap_or_else(|| panic!("{start}"));
-        row.split(',').next().unwrap().parse().unwrap()
-    };
+    let value = |start| value(&text, start);
     assert!((value("am+shm,overlap,100000,stolen,measured,ns,") / 10e3 - 1.0).abs() < 0.02);
     assert!((value("am+shm,overlap,100000,free.work,measured,ns,") / 52e3 - 1.0).abs() < 0.02);
     assert!((value("mpi,overlap,5000,others,measured,ns,") / 3e3 - 1.0).abs() < 0.02);
     value("am+shm,overlap,5000,polling.availability.11,measured,ratio,");
     value("am+shm,overlap,5000,pww.wait.12,measured,ns,");
-    let mut keys: Vec<&str> =
-        text.lines().map(|row| row.match_indices(',').nth(3).map_or(row, |(at, _)| &row[..at])).collect();
-    let all = keys.len();
-    keys.sort_unstable();
-    keys.dedup();
-    assert_eq!(keys.len(), all, "no figure stands twice");
+    assert_each_once(&text);
 }
 
 #[test]
@@ -100,14 +93,6 @@ fn no_curve_runs_backwards() {
     }
 }
 
-/// Reports whether all coordinates in the charts are finite.
-fn is_drawn(page: &str) -> bool {
-    page.split("<svg").skip(1).all(|svg| {
-        let svg = svg.split("</svg>").next().unwrap_or_default();
-        !["NaN", "inf\"", "inf "].iter().any(|bad| svg.contains(bad))
-    })
-}
-
 #[test]
 fn records_with_holes_have_a_report() {
     let with = |change: fn(&mut Overlap)| {
@@ -127,9 +112,7 @@ fn records_with_holes_have_a_report() {
         with(|overlap| overlap.sizes[0].polling[3].interval_ns = Quantity::default()),
     ];
     for record in &records {
-        assert!(is_drawn(&html::render(std::slice::from_ref(record))));
-        assert!(table::render(record, 80).lines().all(|line| line.chars().count() <= 80));
-        csv::render(record);
+        assert_reported(record, 80);
     }
 }
 
@@ -165,10 +148,6 @@ proptest! {
         size.size_bytes = bytes;
         record.results[0].doubts = vec![Doubt::about("doubt", "free", name.clone()); 30];
         record.results[0].layer = name;
-        let text = table::render(&record, width);
-        let most = width.max(table::WIDTH_AT_LEAST);
-        prop_assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
-        csv::render(&record);
-        prop_assert!(is_drawn(&html::render(&[record])));
+        assert_reported(&record, width);
     }
 }

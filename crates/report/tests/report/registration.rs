@@ -1,5 +1,6 @@
 //! Tests of tables, CSV and pages of `registration` records.
 
+use crate::checks::{assert_reported, value};
 use crate::support;
 use netdyno_measure::record::{Doubt, Found, LayerResult, Parameter, Record};
 use netdyno_measure::registration::record::Registration;
@@ -45,10 +46,7 @@ fn a_table_has_a_row_for_each_size() {
 #[test]
 fn csv_has_a_row_for_each_size_and_cost() {
     let text = csv::render(&RECORD);
-    let value = |start: &str| -> f64 {
-        let row = text.lines().find_map(|row| row.strip_prefix(start)).unwrap_or_else(|| panic!("{start}"));
-        row.split(',').next().unwrap().parse().unwrap()
-    };
+    let value = |start| value(&text, start);
     assert!((value("ucx:posix,registration,1048576,touched,measured,ns,") / 3304.0 - 1.0).abs() < 0.01);
     assert!((value("ofi:tcp,registration,1048576,first_touch,measured,ns,") / 77.8e3 - 1.0).abs() < 0.03);
     assert!((value("ofi:tcp,registration,1,fixed.create,measured,ns,") / 5e3 - 1.0).abs() < 0.1);
@@ -69,14 +67,6 @@ fn a_page_has_a_chart_for_each_layer_and_one_for_all() {
     }
 }
 
-/// Reports whether all coordinates in the charts are finite.
-fn is_drawn(page: &str) -> bool {
-    page.split("<svg").skip(1).all(|svg| {
-        let svg = svg.split("</svg>").next().unwrap_or_default();
-        !["NaN", "inf\"", "inf "].iter().any(|bad| svg.contains(bad))
-    })
-}
-
 #[test]
 fn records_with_holes_have_a_report() {
     let with = |change: fn(&mut Registration)| {
@@ -92,9 +82,7 @@ fn records_with_holes_have_a_report() {
         with(|found| found.sizes.iter_mut().for_each(|size| size.touched = Parameter::unobservable())),
     ];
     for record in &records {
-        assert!(is_drawn(&html::render(std::slice::from_ref(record))));
-        assert!(table::render(record, 80).lines().all(|line| line.chars().count() <= 80));
-        csv::render(record);
+        assert_reported(record, 80);
     }
 }
 
@@ -120,10 +108,6 @@ proptest! {
         found.fixed[0].name = name.clone();
         record.results[0].doubts = vec![Doubt::about("doubt", "lock", name.clone()); 30];
         record.results[0].layer = name;
-        let text = table::render(&record, width);
-        let most = width.max(table::WIDTH_AT_LEAST);
-        prop_assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
-        csv::render(&record);
-        prop_assert!(is_drawn(&html::render(&[record])));
+        assert_reported(&record, width);
     }
 }

@@ -2,18 +2,41 @@
 
 pub mod known;
 
-use netdyno_layers::sim::SimRequester;
+use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::bulk;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::logp;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
+use netdyno_measure::overlap;
+use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::plan::OverlapPlan;
 use netdyno_protocol::sim::Truth;
+
+/// Returns the seed of the interface for one launch of a run.
+fn seed_of(seed: u64, launch: usize) -> u64 {
+    seed.wrapping_mul(1000).wrapping_add(launch as u64)
+}
 
 /// Returns the interface for one launch of a run.
 fn requester(truth: Truth, seed: u64, launch: usize) -> SimRequester {
-    SimRequester::new(truth, seed.wrapping_mul(1000).wrapping_add(launch as u64))
+    SimRequester::new(truth, seed_of(seed, launch))
+}
+
+/// Runs launches of `plan` for messages. The first launch chooses the shape of all.
+pub fn messages(truth: Truth, plan: &OverlapPlan, count: usize) -> Vec<OverlapLaunch> {
+    let mut shape = None;
+    (0..count)
+        .map(|launch| {
+            let (seed, shape_so_far) = (plan.seed ^ launch as u64, shape.clone());
+            let planned = OverlapPlan { launch, shape: shape_so_far, seed, ..plan.clone() };
+            let mut messenger = SimMessenger::new(truth, seed_of(plan.seed, launch));
+            let data = overlap::pattern::run(&mut messenger, &planned, &mut |_| {}).unwrap();
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect()
 }
 
 /// Runs launches of the LogP signature. The first launch chooses the shape of all.

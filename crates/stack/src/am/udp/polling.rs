@@ -1,4 +1,4 @@
-//! A poll of all peers: the connection of each datagram, and what is sent for it.
+//! A poll of all peers: it finds the connection of each datagram, and sends the answer of that connection.
 
 use super::peer::UdpPeer;
 use crate::am::bulk::Memories;
