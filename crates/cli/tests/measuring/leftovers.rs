@@ -278,7 +278,10 @@ fn a_report_leaves_its_page_alone_or_nothing() {
             // The report checks its output first, and then waits for a writer of the pipe.
             _ => mkfifoat(CWD, &saved, Mode::RWXU).unwrap(),
         }
-        let mut command = netdyno(&["report", "record.json", "--out", "page.html"]);
+        // A shell's background job inherits that SIGINT is ignored. The report must not.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_netdyno"), "report", "record.json"]);
+        command.args(["--out", "page.html"]).stdin(Stdio::null());
         command.current_dir(folder.path()).process_group(0).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut expected = vec!["record.json"];
