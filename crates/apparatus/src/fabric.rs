@@ -1,8 +1,8 @@
 //! Hooks on fabrics, on their domains and on the objects that domains open.
 
 use crate::abi::{
-    self, Cntr, Context, Cq, CqAttr, Domain, DomainOps, Ep, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque,
-    Provider,
+    self, Cntr, CntrAttr, Context, Cq, CqAttr, Domain, DomainOps, Ep, Fabric, FabricAttr, FabricOps, Fid,
+    Info, Opaque, Provider,
 };
 use crate::account::Word;
 use crate::counter::Counter;
@@ -137,7 +137,7 @@ opens! {
         // reads is hooked instead.
         |hook, cq| if (*attr).flags & abi::PEER == 0 { Queue::install(hook, cq, (*attr).format) }
     }
-    cntr_open(Domain, attr: Opaque) -> Cntr {
+    cntr_open(Domain, attr: *mut CntrAttr) -> Cntr {
         |hook, cntr| if hook.ever_dials() { Counter::install(hook, cntr) }
     }
 }

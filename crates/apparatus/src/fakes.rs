@@ -210,7 +210,7 @@ impl World {
             assert_eq!(domain(self.fabric, info, Sample::sample(), none), 0);
             let DomainOps { cq_open, cntr_open, endpoint, .. } = *(*self.domain).ops;
             assert_eq!(cq_open.unwrap()(self.domain, attr, Sample::sample(), none), 0);
-            assert_eq!(cntr_open.unwrap()(self.domain, none, Sample::sample(), none), 0);
+            assert_eq!(cntr_open.unwrap()(self.domain, ptr::null_mut(), Sample::sample(), none), 0);
             assert_eq!(endpoint.unwrap()(self.domain, info, Sample::sample(), none), 0);
             let Ops { bind, control, .. } = *(*self.ep).fid.ops;
             assert_eq!(bind.unwrap()(self.ep.cast(), self.cq.cast(), cq_flags), 0);

@@ -14,7 +14,6 @@
 //! [`netdyno_protocol::dial`] defines what the dials mean. This crate only calls it for each message. All
 //! endpoints of a process share one emulated network interface.
 //!
-//! * `abi`: the structures of libfabric.
 //! * `patch`: copies and replaces tables of functions.
 //! * `hook`: the state of the process: control block, statistics, emulated interface.
 //! * `fabric`: hooks fabrics, domains and the objects that they open.
@@ -24,7 +23,6 @@
 //! * [`page`]: the control block, written by the command. [`between`]: the ranks that are dialled.
 //!   `peers`: the addresses of these ranks. [`account`]: the statistics of a rank.
 
-mod abi;
 pub mod account;
 pub mod between;
 mod counter;
@@ -42,3 +40,5 @@ pub mod page;
 mod patch;
 mod peers;
 mod queue;
+
+use netdyno_libfabric as abi;

@@ -74,7 +74,7 @@ entries! {
                 (*out).flags = entry.flags;
                 (*out).tag = entry.tag;
                 ((*out).len, (*out).olen) = (0, 0);
-                ((*out).err, (*out).prov_errno) = (abi::ENOMSG, -abi::ENOMSG);
+                ((*out).err, (*out).prov_errno) = (abi::ENOMSG as c_int, -(abi::ENOMSG as c_int));
                 (*out).err_data_size = 0;
                 return 1;
             }

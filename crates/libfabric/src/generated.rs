@@ -2,18 +2,12 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 pub type fi_atomic_attr = c_void;
-pub type fi_av_attr = c_void;
 pub type fi_av_set_attr = c_void;
-pub type fi_cntr_attr = c_void;
 pub type fi_collective_attr = c_void;
 pub type fi_eq_attr = c_void;
 pub type fi_ops_collective = c_void;
-pub type fi_ops_ep = c_void;
-pub type fi_ops_mr = c_void;
 pub type fi_poll_attr = c_void;
 pub type fi_rma_ioc = c_void;
-pub type fi_rma_iov = c_void;
-pub type fi_rx_attr = c_void;
 pub type fi_wait_attr = c_void;
 pub type fid_av_set = c_void;
 pub type fid_eq = c_void;
@@ -24,27 +18,59 @@ pub type fid_poll = c_void;
 pub type fid_stx = c_void;
 pub type fid_wait = c_void;
 pub type fi_av_type = c_uint;
+pub type fi_cntr_events = c_uint;
 pub type fi_collective_op = c_uint;
 pub type fi_cq_format = c_uint;
 pub type fi_cq_wait_cond = c_uint;
 pub type fi_datatype = c_uint;
 pub type fi_ep_type = c_uint;
+pub type fi_hmem_iface = c_uint;
 pub type fi_op = c_uint;
 pub type fi_progress = c_uint;
 pub type fi_resource_mgmt = c_uint;
 pub type fi_threading = c_uint;
 pub type fi_wait_obj = c_uint;
 
+pub const FI_ENOENT: u32 = 2;
+pub const FI_EIO: u32 = 5;
+pub const FI_EBADF: u32 = 9;
 pub const FI_EAGAIN: u32 = 11;
+pub const FI_ENOMEM: u32 = 12;
+pub const FI_EACCES: u32 = 13;
+pub const FI_ENODEV: u32 = 19;
+pub const FI_EINVAL: u32 = 22;
+pub const FI_EMFILE: u32 = 24;
 pub const FI_ENOSYS: u32 = 38;
 pub const FI_ENOMSG: u32 = 42;
+pub const FI_ENODATA: u32 = 61;
+pub const FI_EMSGSIZE: u32 = 90;
+pub const FI_ENOPROTOOPT: u32 = 92;
+pub const FI_ECONNABORTED: u32 = 103;
 pub const FI_ETIMEDOUT: u32 = 110;
+pub const FI_ECONNREFUSED: u32 = 111;
+pub const FI_ECANCELED: u32 = 125;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct iovec {
     pub iov_base: *mut c_void,
     pub iov_len: usize,
 }
+pub const FI_EOTHER: _bindgen_ty_1 = 256;
+pub const FI_ETOOSMALL: _bindgen_ty_1 = 257;
+pub const FI_EOPBADSTATE: _bindgen_ty_1 = 258;
+pub const FI_EAVAIL: _bindgen_ty_1 = 259;
+pub const FI_EBADFLAGS: _bindgen_ty_1 = 260;
+pub const FI_ENOEQ: _bindgen_ty_1 = 261;
+pub const FI_EDOMAIN: _bindgen_ty_1 = 262;
+pub const FI_ENOCQ: _bindgen_ty_1 = 263;
+pub const FI_ECRC: _bindgen_ty_1 = 264;
+pub const FI_ETRUNC: _bindgen_ty_1 = 265;
+pub const FI_ENOKEY: _bindgen_ty_1 = 266;
+pub const FI_ENOAV: _bindgen_ty_1 = 267;
+pub const FI_EOVERRUN: _bindgen_ty_1 = 268;
+pub const FI_ENORX: _bindgen_ty_1 = 269;
+pub const FI_ERRNO_MAX: _bindgen_ty_1 = 270;
+pub type _bindgen_ty_1 = c_uint;
 pub type fid_t = *mut fid;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -66,6 +92,18 @@ pub struct fi_tx_attr {
     pub iov_limit: usize,
     pub rma_iov_limit: usize,
     pub tclass: u32,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_rx_attr {
+    pub caps: u64,
+    pub mode: u64,
+    pub op_flags: u64,
+    pub msg_order: u64,
+    pub comp_order: u64,
+    pub total_buffered_recv: usize,
+    pub size: usize,
+    pub iov_limit: usize,
 }
 #[repr(C)]
 pub struct fi_ep_attr {
@@ -236,6 +274,13 @@ pub struct fid_cq {
     pub ops: *mut fi_ops_cq,
 }
 #[repr(C)]
+pub struct fi_cntr_attr {
+    pub events: fi_cntr_events,
+    pub wait_obj: fi_wait_obj,
+    pub wait_set: *mut fid_wait,
+    pub flags: u64,
+}
+#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct fi_ops_cntr {
     pub size: usize,
@@ -252,6 +297,16 @@ pub struct fi_ops_cntr {
 pub struct fid_cntr {
     pub fid: fid,
     pub ops: *mut fi_ops_cntr,
+}
+#[repr(C)]
+pub struct fi_av_attr {
+    pub type_: fi_av_type,
+    pub rx_ctx_bits: c_int,
+    pub count: usize,
+    pub ep_per_node: usize,
+    pub name: *const c_char,
+    pub map_addr: *mut c_void,
+    pub flags: u64,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -273,6 +328,35 @@ pub struct fid_av {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct fid_mr {
+    pub fid: fid,
+    pub mem_desc: *mut c_void,
+    pub key: u64,
+}
+#[repr(C)]
+pub struct fi_mr_attr {
+    pub mr_iov: *const iovec,
+    pub iov_count: usize,
+    pub access: u64,
+    pub offset: u64,
+    pub requested_key: u64,
+    pub context: *mut c_void,
+    pub auth_key_size: usize,
+    pub auth_key: *mut u8,
+    pub iface: fi_hmem_iface,
+    pub device: fi_mr_attr__bindgen_ty_1,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union fi_mr_attr__bindgen_ty_1 {
+    pub reserved: u64,
+    pub cuda: c_int,
+    pub ze: c_int,
+    pub neuron: c_int,
+    pub synapseai: c_int,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct fi_ops_domain {
     pub size: usize,
     pub av_open: Option<unsafe extern "C" fn(domain: *mut fid_domain, attr: *mut fi_av_attr, av: *mut *mut fid_av, context: *mut c_void) -> c_int>,
@@ -286,6 +370,14 @@ pub struct fi_ops_domain {
     pub query_atomic: Option<unsafe extern "C" fn(domain: *mut fid_domain, datatype: fi_datatype, op: fi_op, attr: *mut fi_atomic_attr, flags: u64) -> c_int>,
     pub query_collective: Option<unsafe extern "C" fn(domain: *mut fid_domain, coll: fi_collective_op, attr: *mut fi_collective_attr, flags: u64) -> c_int>,
     pub endpoint2: Option<unsafe extern "C" fn(domain: *mut fid_domain, info: *mut fi_info, ep: *mut *mut fid_ep, flags: u64, context: *mut c_void) -> c_int>,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_ops_mr {
+    pub size: usize,
+    pub reg: Option<unsafe extern "C" fn(fid: *mut fid, buf: *const c_void, len: usize, access: u64, offset: u64, requested_key: u64, flags: u64, mr: *mut *mut fid_mr, context: *mut c_void) -> c_int>,
+    pub regv: Option<unsafe extern "C" fn(fid: *mut fid, iov: *const iovec, count: usize, access: u64, offset: u64, requested_key: u64, flags: u64, mr: *mut *mut fid_mr, context: *mut c_void) -> c_int>,
+    pub regattr: Option<unsafe extern "C" fn(fid: *mut fid, attr: *const fi_mr_attr, flags: u64, mr: *mut *mut fid_mr) -> c_int>,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -303,6 +395,18 @@ pub struct fi_msg {
     pub addr: fi_addr_t,
     pub context: *mut c_void,
     pub data: u64,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_ops_ep {
+    pub size: usize,
+    pub cancel: Option<unsafe extern "C" fn(fid: fid_t, context: *mut c_void) -> isize>,
+    pub getopt: Option<unsafe extern "C" fn(fid: fid_t, level: c_int, optname: c_int, optval: *mut c_void, optlen: *mut usize) -> c_int>,
+    pub setopt: Option<unsafe extern "C" fn(fid: fid_t, level: c_int, optname: c_int, optval: *const c_void, optlen: usize) -> c_int>,
+    pub tx_ctx: Option<unsafe extern "C" fn(sep: *mut fid_ep, index: c_int, attr: *mut fi_tx_attr, tx_ep: *mut *mut fid_ep, context: *mut c_void) -> c_int>,
+    pub rx_ctx: Option<unsafe extern "C" fn(sep: *mut fid_ep, index: c_int, attr: *mut fi_rx_attr, rx_ep: *mut *mut fid_ep, context: *mut c_void) -> c_int>,
+    pub rx_size_left: Option<unsafe extern "C" fn(ep: *mut fid_ep) -> isize>,
+    pub tx_size_left: Option<unsafe extern "C" fn(ep: *mut fid_ep) -> isize>,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -329,6 +433,13 @@ pub struct fid_ep {
     pub tagged: *mut fi_ops_tagged,
     pub atomic: *mut fi_ops_atomic,
     pub collective: *mut fi_ops_collective,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_rma_iov {
+    pub addr: u64,
+    pub len: usize,
+    pub key: u64,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -455,11 +566,44 @@ pub const DELIVERY_COMPLETE: u64 = 268435456;
 pub const PEER: u64 = 8796093022208;
 pub const DISCARD: u64 = 288230376151711744;
 pub const CLAIM: u64 = 576460752303423488;
+pub const SEND: u64 = 2048;
+pub const DIRECTED_RECV: u64 = 576460752303423488;
+pub const SOURCE: u64 = 144115188075855872;
+pub const LOCAL_COMM: u64 = 2251799813685248;
+pub const REMOTE_COMM: u64 = 4503599627370496;
+pub const INJECT: u64 = 33554432;
+pub const INJECT_COMPLETE: u64 = 67108864;
+pub const TRANSMIT_COMPLETE: u64 = 134217728;
+pub const MATCH_COMPLETE: u64 = 2147483648;
+pub const COMPLETION: u64 = 16777216;
+pub const SELECTIVE_COMPLETION: u64 = 576460752303423488;
+pub const ORDER_SAS: u64 = 256;
+pub const EP_UNSPEC: c_uint = 0;
 pub const EP_RDM: c_uint = 3;
 pub const ENABLE: c_int = 6;
+pub const GETOPSFLAG: c_int = 2;
+pub const SETOPSFLAG: c_int = 3;
+pub const OPT_ENDPOINT: c_int = 0;
+pub const OPT_MIN_MULTI_RECV: c_int = 0;
+pub const CLASS_FABRIC: usize = 1;
+pub const CLASS_DOMAIN: usize = 2;
+pub const CLASS_EP: usize = 3;
+pub const CLASS_MR: usize = 12;
+pub const CLASS_EQ: usize = 13;
 pub const CLASS_AV: usize = 11;
 pub const CLASS_CQ: usize = 14;
 pub const CLASS_CNTR: usize = 15;
+pub const CQ_FORMAT_UNSPEC: c_uint = 0;
+pub const CQ_FORMAT_CONTEXT: c_uint = 1;
+pub const CQ_FORMAT_MSG: c_uint = 2;
 pub const CQ_FORMAT_DATA: c_uint = 3;
 pub const CQ_FORMAT_TAGGED: c_uint = 4;
-pub const EAVAIL: isize = 259;
+pub const WAIT_NONE: c_uint = 0;
+pub const WAIT_UNSPEC: c_uint = 1;
+pub const WAIT_YIELD: c_uint = 5;
+pub const CNTR_EVENTS_COMP: c_uint = 0;
+pub const AV_TABLE: c_uint = 2;
+pub const PROGRESS_AUTO: c_uint = 1;
+pub const PROGRESS_MANUAL: c_uint = 2;
+pub const RM_ENABLED: c_uint = 2;
+pub const THREAD_SAFE: c_uint = 1;

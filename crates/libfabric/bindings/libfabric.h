@@ -1,0 +1,48 @@
+/* The headers of libfabric, and its constants with the types that Rust needs. */
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+
+#define CONSTANT(type, name) static const type name = FI_##name;
+/* Flags of operations and completions. */
+#define FLAG(name) CONSTANT(uint64_t, name)
+
+FLAG(MSG) FLAG(RMA) FLAG(TAGGED) FLAG(ATOMIC) FLAG(READ) FLAG(WRITE) FLAG(RECV) FLAG(TRANSMIT)
+FLAG(REMOTE_READ) FLAG(REMOTE_WRITE) FLAG(MULTI_RECV) FLAG(REMOTE_CQ_DATA) FLAG(PEEK) FLAG(DELIVERY_COMPLETE)
+FLAG(PEER) FLAG(DISCARD) FLAG(CLAIM) FLAG(SEND) FLAG(DIRECTED_RECV) FLAG(SOURCE) FLAG(LOCAL_COMM)
+FLAG(REMOTE_COMM) FLAG(INJECT) FLAG(INJECT_COMPLETE) FLAG(TRANSMIT_COMPLETE) FLAG(MATCH_COMPLETE)
+FLAG(COMPLETION) FLAG(SELECTIVE_COMPLETION) FLAG(ORDER_SAS)
+
+CONSTANT(unsigned, EP_UNSPEC)
+CONSTANT(unsigned, EP_RDM)
+CONSTANT(int, ENABLE)
+CONSTANT(int, GETOPSFLAG)
+CONSTANT(int, SETOPSFLAG)
+CONSTANT(int, OPT_ENDPOINT)
+CONSTANT(int, OPT_MIN_MULTI_RECV)
+CONSTANT(size_t, CLASS_FABRIC)
+CONSTANT(size_t, CLASS_DOMAIN)
+CONSTANT(size_t, CLASS_EP)
+CONSTANT(size_t, CLASS_MR)
+CONSTANT(size_t, CLASS_EQ)
+CONSTANT(size_t, CLASS_AV)
+CONSTANT(size_t, CLASS_CQ)
+CONSTANT(size_t, CLASS_CNTR)
+CONSTANT(unsigned, CQ_FORMAT_UNSPEC)
+CONSTANT(unsigned, CQ_FORMAT_CONTEXT)
+CONSTANT(unsigned, CQ_FORMAT_MSG)
+CONSTANT(unsigned, CQ_FORMAT_DATA)
+CONSTANT(unsigned, CQ_FORMAT_TAGGED)
+CONSTANT(unsigned, WAIT_NONE)
+CONSTANT(unsigned, WAIT_UNSPEC)
+CONSTANT(unsigned, WAIT_YIELD)
+CONSTANT(unsigned, CNTR_EVENTS_COMP)
+CONSTANT(unsigned, AV_TABLE)
+CONSTANT(unsigned, PROGRESS_AUTO)
+CONSTANT(unsigned, PROGRESS_MANUAL)
+CONSTANT(unsigned, RM_ENABLED)
+CONSTANT(unsigned, THREAD_SAFE)

@@ -1,0 +1,137 @@
+//! Completions: entries of completion queues, and counts of counters.
+
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// An operation whose completion is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A message was sent.
+    Send,
+    /// A message was received.
+    Receive,
+    /// Memory of a peer was read.
+    Read,
+    /// Memory of a peer was written.
+    Write,
+    /// A peer has read memory of this process.
+    RemoteRead,
+    /// A peer has written memory of this process.
+    RemoteWrite,
+}
+
+/// Number of operations.
+pub const OPS: usize = 6;
+
+/// Why an operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Failure {
+    /// The message was longer than the receive.
+    Truncated = 1,
+    /// The program has cancelled it.
+    Cancelled,
+    /// The peer has ended.
+    PeerLost,
+    /// The peer has no such endpoint.
+    NoEndpoint,
+    /// The peer has no such memory, or does not allow the access.
+    NoMemory,
+    /// The system does not copy the bytes.
+    NotCopied,
+    /// No message matches.
+    NoMessage,
+}
+
+impl Failure {
+    /// Returns the failure of a number in a header; `None` for 0.
+    pub fn of(number: u32) -> Option<Self> {
+        let all = [Self::NoEndpoint, Self::NoMemory, Self::NotCopied];
+        if number == 0 {
+            return None;
+        }
+        Some(all.into_iter().find(|failure| *failure as u32 == number).unwrap_or(Self::NotCopied))
+    }
+}
+
+/// An entry of a completion queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The context of the operation.
+    pub context: usize,
+    /// What it was, as flags of libfabric.
+    pub flags: u64,
+    /// Number of bytes received.
+    pub len: usize,
+    /// Address of the bytes received, if the buffer takes several messages.
+    pub buffer: u64,
+    /// Remote completion data.
+    pub data: u64,
+    /// The tag.
+    pub tag: u64,
+    /// The sender: its peer number and endpoint.
+    pub source: u64,
+    /// Why it failed, and the number of bytes that found no room.
+    pub failure: Option<(Failure, usize)>,
+}
+
+impl Completion {
+    /// Returns the completion of an operation that received nothing.
+    pub const fn new(context: usize, flags: u64) -> Self {
+        Self { context, flags, len: 0, buffer: 0, data: 0, tag: 0, source: u64::MAX, failure: None }
+    }
+}
+
+/// A completion queue.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// Entries in order. Failed operations stand among the others.
+    pub entries: VecDeque<Completion>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counter {
+    /// Number of complete operations.
+    pub value: u64,
+    /// Number of failed operations.
+    pub errors: u64,
+}
+
+/// The queue and the counters of an endpoint for its operations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reports {
+    /// The queue of each operation.
+    pub queues: [Option<usize>; OPS],
+    /// The counter of each operation.
+    pub counters: [Option<usize>; OPS],
+}
+
+/// All completion queues and counters of a domain.
+#[derive(Debug, Default)]
+pub struct Completions {
+    /// The queues.
+    pub queues: Slab<Queue>,
+    /// The counters.
+    pub counters: Slab<Counter>,
+}
+
+impl Completions {
+    /// Reports the end of an operation. A successful one has an entry only if it `is_wanted`.
+    pub fn report(&mut self, reports: &Reports, op: Op, completion: Completion, is_wanted: bool) {
+        let is_failed = completion.failure.is_some();
+        if let Some(counter) = reports.counters[op as usize].and_then(|number| self.counters.get_mut(number))
+        {
+            if is_failed {
+                counter.errors += 1;
+            } else {
+                counter.value += 1;
+            }
+        }
+        if (is_wanted || is_failed)
+            && let Some(queue) = reports.queues[op as usize].and_then(|number| self.queues.get_mut(number))
+        {
+            queue.entries.push_back(completion);
+        }
+    }
+}

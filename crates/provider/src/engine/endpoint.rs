@@ -1,0 +1,110 @@
+//! An endpoint: its posted receives, its unexpected messages, and where its completions go.
+
+use super::completion::{Completion, Failure, Reports};
+use super::links::PeerNo;
+use crate::abi;
+use crate::matching::Matcher;
+use crate::memory::{Memory, Segment};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use smallvec::SmallVec;
+
+/// A posted receive.
+#[derive(Debug)]
+pub enum Receive {
+    /// A receive of one message.
+    Once {
+        /// The memory.
+        memory: Memory,
+        /// The context of the operation.
+        context: usize,
+        /// Whether a completion is wanted.
+        is_reported: bool,
+    },
+    /// A buffer of several messages, by its number.
+    Several(usize),
+}
+
+/// A buffer that takes several messages, one behind the other.
+#[derive(Debug)]
+pub struct Buffer {
+    pub memory: Memory,
+    pub context: usize,
+    pub is_reported: bool,
+    /// Number of bytes that are taken.
+    pub used: usize,
+    /// Number of messages whose bytes are still coming.
+    pub pending: usize,
+    /// It takes no further message.
+    pub is_full: bool,
+}
+
+/// A message that no receive wanted when it arrived.
+#[derive(Debug)]
+pub struct Unexpected {
+    pub arrival: Arrival,
+    pub body: Body,
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub source: u64,
+    pub peer: PeerNo,
+    pub is_tagged: bool,
+    pub tag: u64,
+    pub data: Option<u64>,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+/// The bytes of an unexpected message.
+#[derive(Debug)]
+pub enum Body {
+    /// They are here.
+    Here(Box<[u8]>),
+    /// The sender keeps them until they are taken.
+    Offered {
+        /// The sender's transfer.
+        transfer: u32,
+        /// The sender's memory.
+        segments: SmallVec<[Segment; 1]>,
+    },
+}
+
+/// An endpoint.
+#[derive(Debug, Default)]
+pub struct Endpoint {
+    pub reports: Reports,
+    pub tagged: Matcher<Receive, Unexpected>,
+    pub untagged: Matcher<Receive, Unexpected>,
+    pub buffers: Slab<Buffer>,
+    /// A buffer of several messages is full when it has less room than this, in bytes.
+    pub least_room: usize,
+    /// Messages that the program has claimed, by context.
+    pub claimed: FxHashMap<usize, Unexpected>,
+}
+
+impl Endpoint {
+    pub fn matcher(&mut self, is_tagged: bool) -> &mut Matcher<Receive, Unexpected> {
+        if is_tagged { &mut self.tagged } else { &mut self.untagged }
+    }
+    /// Takes a posted receive away by its context. Returns its completion; `None` if it is not posted.
+    pub fn cancel(&mut self, context: usize) -> Option<Completion> {
+        let Self { tagged, untagged, buffers, .. } = self;
+        let is_it = |receive: &Receive| match receive {
+            Receive::Once { context: other, .. } => *other == context,
+            Receive::Several(number) => buffers.get(*number).is_some_and(|buffer| buffer.context == context),
+        };
+        let receive = match tagged.find_receive_by(is_it) {
+            Some(id) => tagged.take_receive(id),
+            None => untagged.take_receive(untagged.find_receive_by(is_it)?),
+        };
+        let mut flags = abi::RECV | abi::MSG;
+        if let Receive::Several(number) = receive {
+            buffers.remove(number);
+            flags |= abi::MULTI_RECV;
+        }
+        Some(Completion { failure: Some((Failure::Cancelled, 0)), ..Completion::new(context, flags) })
+    }
+}

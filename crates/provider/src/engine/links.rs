@@ -1,0 +1,83 @@
+//! What the engine needs of the connections to other processes.
+
+use crate::frame::HEADER_LEN;
+use crate::memory::{Memory, Segment};
+use std::ops::Deref;
+
+/// The number of a peer: another process, or this one.
+pub type PeerNo = usize;
+
+/// This process is its own first peer.
+pub const SELF: PeerNo = 0;
+
+/// Longest message with its header, in bytes.
+pub const LONGEST: usize = 8192;
+/// Longest payload in bytes.
+pub const PAYLOAD: usize = LONGEST - HEADER_LEN;
+/// Number of messages of a peer for which there is always room.
+pub const RECEIVES: u16 = 16;
+
+/// The payload of a message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// Bytes of the engine.
+    Bytes(&'a [u8]),
+    /// `len` bytes of the program's memory, from an offset on.
+    Part(&'a Memory, usize, usize),
+}
+
+impl Payload<'_> {
+    /// Copies the payload to the beginning of `out`. Returns its length.
+    pub fn copy_to(&self, out: &mut [u8]) -> usize {
+        match *self {
+            Self::Bytes(bytes) => {
+                out[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            }
+            Self::Part(memory, offset, len) => memory.read(offset, &mut out[..len]),
+        }
+    }
+}
+
+/// An event of a connection.
+#[derive(Debug)]
+pub enum LinkEvent<B> {
+    /// A message has arrived.
+    Message(PeerNo, B),
+    /// The peer has ended, or its connection is broken.
+    Lost(PeerNo),
+}
+
+/// The outcome of a copy between this process and a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// All bytes are copied.
+    Whole,
+    /// The bytes have to travel as messages.
+    NotHere,
+    /// The memory of the peer is not what it said, or is gone.
+    Failed,
+}
+
+/// The connections of this process. A connection is made when it is first used. Messages of one peer arrive in
+/// order.
+pub trait Links {
+    /// A message that has arrived. It occupies one of [`RECEIVES`] places until it is given back.
+    type Buffer: Deref<Target = [u8]>;
+
+    /// Sends a message, if there is room. The caller ensures that the peer has a place for it. Returns false if the
+    /// caller must try again later.
+    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool;
+
+    /// Returns the next event.
+    fn next(&mut self) -> Option<LinkEvent<Self::Buffer>>;
+
+    /// Gives back a message, so that the peer may send another.
+    fn give_back(&mut self, peer: PeerNo, buffer: Self::Buffer);
+
+    /// Copies bytes out of the memory of a peer.
+    fn pull(&mut self, peer: PeerNo, from: &[Segment], to: &Memory) -> Copied;
+
+    /// Copies bytes into the memory of a peer.
+    fn push(&mut self, peer: PeerNo, from: &Memory, to: &[Segment]) -> Copied;
+}

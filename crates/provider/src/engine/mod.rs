@@ -1,0 +1,392 @@
+//! The message protocol of a domain: it turns the program's operations into messages between processes, and
+//! messages into completions. It does no I/O: [`Links`] does.
+//!
+//! ```text
+//! short message    Message ─────────────►           the bytes travel with it
+//!                          ◄───────────── Done      if the sender waits for the delivery
+//! long message     Offer ───────────────►           the receiver copies the bytes out of the sender's memory
+//!                          ◄───────────── Done
+//!                  Offer ───────────────►           where the system does not allow that
+//!                          ◄───────────── Accept
+//!                  Piece, Piece, … ─────►
+//!                          ◄───────────── Done
+//! RDMA write       Write, or WriteOffer as Offer
+//! RDMA read        Read ────────────────►           the target copies the bytes into the origin's memory
+//!                          ◄───────────── Piece, … or Done
+//! ```
+//!
+//! Each message needs a credit, which stands for a posted receive of the peer. Without one the program's operation is
+//! refused, and the program calls again; answers wait in the engine.
+
+mod completion;
+mod endpoint;
+mod links;
+mod onesided;
+mod peer;
+mod receiving;
+mod sending;
+
+pub use completion::{Completion, Completions, Counter, Failure, Op, Reports};
+pub use endpoint::Endpoint;
+pub use links::{Copied, LONGEST, LinkEvent, Links, PAYLOAD, Payload, PeerNo, RECEIVES, SELF};
+pub use onesided::{Access, Place, Region};
+pub use receiving::Posting;
+pub use sending::{Send, Target, Wants};
+
+use crate::frame::{Header, Kind};
+use crate::memory::Memory;
+use endpoint::Arrival;
+use peer::{Peer, Stream};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// Messages handled in one call, so that a call ends while messages keep coming.
+const AT_ONCE: usize = 32;
+
+/// Why an operation was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room now. The caller makes progress and tries again.
+    Again,
+    /// The peer has ended.
+    PeerLost,
+    /// The message is too long for its operation.
+    TooLong,
+    /// The endpoint does not exist.
+    NoEndpoint,
+}
+
+/// An operation that waits for messages of a peer.
+#[derive(Debug)]
+struct Transfer {
+    peer: PeerNo,
+    endpoint: u16,
+    role: Role,
+}
+
+#[derive(Debug)]
+enum Role {
+    /// An own operation, which is complete when the peer says so. Its bytes are still needed if the peer asks for
+    /// them.
+    Awaited { op: Op, completion: Completion, is_reported: bool, memory: Memory },
+    /// Bytes that come in pieces.
+    Landing { landing: Landing, got: usize, wanted: usize, theirs: u32 },
+    /// An own read, whose bytes come in pieces or all at once.
+    Reading { completion: Completion, is_reported: bool, memory: Memory, got: usize },
+}
+
+/// Where the bytes of a message go, and what is reported when they are there.
+#[derive(Debug)]
+enum Landing {
+    Receive { arrival: Arrival, memory: Memory, context: usize, is_reported: bool, buffer: Option<usize> },
+    Write { arrival: Arrival, memory: Memory },
+}
+
+/// The engine of a domain.
+#[derive(Debug)]
+pub struct Engine<L> {
+    /// The connections.
+    pub links: L,
+    /// The completion queues and counters.
+    pub completions: Completions,
+    /// The endpoints, by number.
+    pub endpoints: Slab<Endpoint>,
+    /// Memory that peers may access, by key.
+    pub regions: FxHashMap<u64, Region>,
+    peers: Vec<Peer>,
+    /// Peers that wait for room.
+    busy: VecDeque<PeerNo>,
+    transfers: Slab<Transfer>,
+    /// Messages of this process to itself.
+    own: VecDeque<Vec<u8>>,
+}
+
+/// Returns the number of a sender: its peer and its endpoint.
+pub const fn source(peer: PeerNo, endpoint: u16) -> u64 {
+    (peer as u64) << 16 | endpoint as u64
+}
+
+impl<L: Links> Engine<L> {
+    /// Creates an engine without endpoints.
+    pub fn new(links: L) -> Self {
+        Self {
+            links,
+            completions: Completions::default(),
+            endpoints: Slab::new(),
+            regions: FxHashMap::default(),
+            peers: Vec::new(),
+            busy: VecDeque::new(),
+            transfers: Slab::new(),
+            own: VecDeque::new(),
+        }
+    }
+
+    fn peer(&mut self, peer: PeerNo) -> &mut Peer {
+        while self.peers.len() <= peer {
+            self.peers.push(Peer::new());
+        }
+        &mut self.peers[peer]
+    }
+
+    /// Handles what has arrived, and sends what waits. Returns whether there was anything.
+    pub fn progress(&mut self) -> bool {
+        let mut is_any = false;
+        for _ in 0..AT_ONCE {
+            if let Some(bytes) = self.own.pop_front() {
+                self.take(SELF, &bytes);
+            } else if let Some(event) = self.links.next() {
+                match event {
+                    LinkEvent::Message(peer, buffer) => {
+                        let is_sound = self.take(peer, &buffer);
+                        self.links.give_back(peer, buffer);
+                        self.peer(peer).owed += 1;
+                        if !is_sound {
+                            self.lose(peer);
+                        } else if self.peer(peer).is_owed_much() {
+                            self.list(peer);
+                        }
+                    }
+                    LinkEvent::Lost(peer) => self.lose(peer),
+                }
+            } else {
+                break;
+            }
+            is_any = true;
+        }
+        self.pump();
+        is_any
+    }
+
+    /// Handles a message. Returns false if it is malformed.
+    fn take(&mut self, peer: PeerNo, bytes: &[u8]) -> bool {
+        let Some((header, payload)) = Header::parse(bytes) else { return false };
+        if header.credits > 0 {
+            let state = self.peer(peer);
+            state.credits = state.credits.saturating_add(header.credits).min(RECEIVES);
+        }
+        match header.kind {
+            Kind::Message => self.on_message(peer, &header, payload),
+            Kind::Offer => return self.on_offer(peer, &header, payload),
+            Kind::Accept => return self.on_accept(peer, &header),
+            Kind::Piece => return self.on_piece(peer, &header, payload),
+            Kind::Done => return self.on_done(peer, &header),
+            Kind::Credits => {}
+            Kind::Write => self.on_write(peer, &header, payload),
+            Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
+            Kind::Read => return self.on_read(peer, &header, payload),
+        }
+        true
+    }
+
+    /// Sends a message if the peer has room. Otherwise does nothing and returns false.
+    fn try_send(&mut self, peer: PeerNo, mut header: Header, payload: Payload<'_>) -> bool {
+        if peer == SELF {
+            let mut bytes = vec![0; LONGEST];
+            bytes[..crate::frame::HEADER_LEN].copy_from_slice(&header.encode());
+            let len = payload.copy_to(&mut bytes[crate::frame::HEADER_LEN..]);
+            bytes.truncate(crate::frame::HEADER_LEN + len);
+            self.own.push_back(bytes);
+            return true;
+        }
+        let state = self.peer(peer);
+        if header.kind == Kind::Credits && state.credits == 0
+            || header.kind != Kind::Credits && !state.has_room()
+        {
+            return false;
+        }
+        header.credits = state.owed;
+        if !self.links.try_send(peer, &header.encode(), payload) {
+            return false;
+        }
+        let state = self.peer(peer);
+        state.credits -= 1;
+        state.owed = 0;
+        true
+    }
+
+    /// Sends an answer, now or later.
+    fn answer(&mut self, peer: PeerNo, header: Header, payload: &[u8]) {
+        let state = self.peer(peer);
+        if state.is_lost {
+            return;
+        }
+        if !state.answers.is_empty() || !self.try_send(peer, header, Payload::Bytes(payload)) {
+            self.peer(peer).answers.push_back((header, payload.to_vec()));
+            self.list(peer);
+        }
+    }
+
+    /// Tells a peer that its transfer is complete, or why it failed.
+    fn answer_done(&mut self, peer: PeerNo, transfer: u32, failure: Option<Failure>) {
+        let other = failure.map_or(0, |failure| failure as u32);
+        self.answer(peer, Header { transfer, other, ..Header::new(Kind::Done) }, &[]);
+    }
+
+    /// Sends bytes to a peer in pieces.
+    fn stream(&mut self, peer: PeerNo, memory: Memory, transfer: u32) {
+        self.peer(peer).streams.push_back(Stream { memory, sent: 0, transfer });
+        self.list(peer);
+    }
+
+    fn list(&mut self, peer: PeerNo) {
+        let state = self.peer(peer);
+        if !state.is_listed && !state.is_lost {
+            state.is_listed = true;
+            self.busy.push_back(peer);
+        }
+    }
+
+    /// Sends what waits for room, as far as there is any.
+    fn pump(&mut self) {
+        for _ in 0..self.busy.len() {
+            let Some(peer) = self.busy.pop_front() else { return };
+            self.peer(peer).is_listed = false;
+            if !self.pump_peer(peer) {
+                self.list(peer);
+            }
+        }
+    }
+
+    /// Sends what waits for a peer. Returns whether that was all.
+    fn pump_peer(&mut self, peer: PeerNo) -> bool {
+        while let Some((header, payload)) = self.peer(peer).answers.pop_front() {
+            if !self.try_send(peer, header, Payload::Bytes(&payload)) {
+                self.peer(peer).answers.push_front((header, payload));
+                self.tell_credits(peer);
+                return false;
+            }
+        }
+        while let Some(mut stream) = self.peer(peer).streams.pop_front() {
+            let len = PAYLOAD.min(stream.memory.len() - stream.sent);
+            let offset = stream.sent as u64;
+            let header = Header { transfer: stream.transfer, offset, ..Header::new(Kind::Piece) };
+            let is_sent = self.try_send(peer, header, Payload::Part(&stream.memory, stream.sent, len));
+            stream.sent += if is_sent { len } else { 0 };
+            if stream.sent < stream.memory.len() || !is_sent {
+                self.peer(peer).streams.push_front(stream);
+            }
+            if !is_sent {
+                self.tell_credits(peer);
+                return false;
+            }
+        }
+        self.tell_credits(peer)
+    }
+
+    /// Tells a peer of free places, if it has few. Returns whether nothing is left to tell.
+    fn tell_credits(&mut self, peer: PeerNo) -> bool {
+        !self.peer(peer).is_owed_much()
+            || self.try_send(peer, Header::new(Kind::Credits), Payload::Bytes(&[]))
+    }
+
+    /// Ends all operations with a peer.
+    fn lose(&mut self, peer: PeerNo) {
+        let state = self.peer(peer);
+        if std::mem::replace(&mut state.is_lost, true) {
+            return;
+        }
+        state.answers.clear();
+        state.streams.clear();
+        let those: Vec<usize> = self
+            .transfers
+            .iter()
+            .filter(|(_, transfer)| transfer.peer == peer)
+            .map(|(number, _)| number)
+            .collect();
+        for number in those {
+            let transfer = self.transfers.remove(number);
+            self.end(transfer, Some(Failure::PeerLost));
+        }
+    }
+
+    /// Closes an endpoint. What peers still send to it is refused.
+    pub fn close(&mut self, endpoint: u16) {
+        self.endpoints.try_remove(endpoint.into());
+        // Another endpoint may get the number. Peers still answer the transfers of this one.
+        let those = self.transfers.iter_mut().filter(|(_, transfer)| transfer.endpoint == endpoint);
+        those.for_each(|(_, transfer)| transfer.endpoint = u16::MAX);
+    }
+
+    /// Reports the end of a transfer.
+    fn end(&mut self, transfer: Transfer, failure: Option<Failure>) {
+        let Transfer { endpoint, role, .. } = transfer;
+        let (op, mut completion, is_reported) = match role {
+            Role::Awaited { op, completion, is_reported, .. } => (op, completion, is_reported),
+            Role::Reading { completion, is_reported, .. } => (Op::Read, completion, is_reported),
+            Role::Landing { landing, got, .. } => return self.landed(endpoint, landing, got, failure),
+        };
+        completion.failure = failure.map(|failure| (failure, 0));
+        self.report(endpoint, op, completion, is_reported);
+    }
+
+    /// Reports the end of an operation.
+    pub fn report(&mut self, endpoint: u16, op: Op, completion: Completion, is_reported: bool) {
+        if let Some(endpoint) = self.endpoints.get(endpoint.into()) {
+            self.completions.report(&endpoint.reports, op, completion, is_reported);
+        }
+    }
+
+    /// Returns a transfer of this process, if it is one with that peer.
+    fn transfer(&mut self, peer: PeerNo, number: u32) -> Option<&mut Transfer> {
+        self.transfers.get_mut(number as usize).filter(|transfer| transfer.peer == peer)
+    }
+
+    fn on_accept(&mut self, peer: PeerNo, header: &Header) -> bool {
+        let Some(Transfer { role: Role::Awaited { memory, .. }, .. }) = self.transfer(peer, header.transfer)
+        else {
+            return false;
+        };
+        let memory = memory.part(0, usize::try_from(header.len).unwrap_or(usize::MAX));
+        self.stream(peer, memory, header.other);
+        true
+    }
+
+    fn on_piece(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
+        let offset = usize::try_from(header.offset).unwrap_or(usize::MAX);
+        let Some(transfer) = self.transfer(peer, header.transfer) else { return false };
+        let (is_whole, theirs) = match &mut transfer.role {
+            Role::Awaited { .. } => return false,
+            // Pieces come in order.
+            Role::Landing { got, .. } | Role::Reading { got, .. } if *got != offset => return false,
+            Role::Landing { landing, got, wanted, theirs } => {
+                *got += landing.memory().write(offset, payload);
+                (*got == *wanted, Some(*theirs))
+            }
+            Role::Reading { memory, got, .. } => {
+                *got += memory.write(offset, payload);
+                (*got == memory.len(), None)
+            }
+        };
+        if is_whole {
+            let transfer = self.transfers.remove(header.transfer as usize);
+            if let Some(theirs) = theirs {
+                self.answer_done(peer, theirs, None);
+            }
+            self.end(transfer, None);
+        }
+        true
+    }
+
+    fn on_done(&mut self, peer: PeerNo, header: &Header) -> bool {
+        match self.transfer(peer, header.transfer) {
+            None | Some(Transfer { role: Role::Landing { .. }, .. }) => false,
+            Some(_) => {
+                let transfer = self.transfers.remove(header.transfer as usize);
+                self.end(transfer, Failure::of(header.other));
+                true
+            }
+        }
+    }
+}
+
+impl Landing {
+    fn memory(&self) -> &Memory {
+        match self {
+            Self::Receive { memory, .. } | Self::Write { memory, .. } => memory,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! RDMA: the target's engine accesses its memory, when its process makes progress.
+
+use super::endpoint::{Arrival, Body};
+use super::{
+    Completion, Copied, Engine, Failure, Landing, Links, Op, PAYLOAD, Payload, PeerNo, Refused, Role, Target,
+    Transfer, Wants, source,
+};
+use crate::abi;
+use crate::frame::{HAS_DATA, Header, Kind, encode_segments, parse_segments};
+use crate::memory::Memory;
+
+/// What peers may do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// They may read it.
+    pub can_be_read: bool,
+    /// They may write it.
+    pub can_be_written: bool,
+}
+
+/// Memory that peers may access.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The memory.
+    pub memory: Memory,
+    /// What peers may do.
+    pub access: Access,
+}
+
+/// Memory of a peer: the key of its region, and an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The key.
+    pub key: u64,
+    /// The offset in bytes.
+    pub offset: u64,
+}
+
+impl<L: Links> Engine<L> {
+    /// Writes memory of a peer.
+    ///
+    /// # Errors
+    /// Returns an error if the operation was not begun.
+    pub fn write(
+        &mut self,
+        endpoint: u16,
+        to: Target,
+        place: Place,
+        memory: Memory,
+        data: Option<u64>,
+        (context, wants): (usize, Wants),
+    ) -> Result<(), Refused> {
+        self.check(to.peer)?;
+        let header = Header {
+            flags: u8::from(data.is_some()) * HAS_DATA,
+            to: to.endpoint,
+            from: endpoint,
+            len: memory.len() as u64,
+            tag: place.key,
+            offset: place.offset,
+            data: data.unwrap_or(0),
+            ..Header::new(Kind::Write)
+        };
+        let completion = Completion::new(context, abi::RMA | abi::WRITE);
+        if memory.len() <= PAYLOAD {
+            // The target checks the key, so its answer alone says whether the write was done.
+            let wants = Wants { is_delivery: true, ..wants };
+            return self.send_eager(endpoint, to.peer, header, memory, (Op::Write, completion, wants));
+        }
+        if wants.is_injected {
+            return Err(Refused::TooLong);
+        }
+        let offer = Header { kind: Kind::WriteOffer, ..header };
+        self.offer(endpoint, to.peer, offer, memory, (Op::Write, completion, wants.is_reported))
+    }
+
+    /// Reads memory of a peer.
+    ///
+    /// # Errors
+    /// Returns an error if the operation was not begun.
+    pub fn read(
+        &mut self,
+        endpoint: u16,
+        from: Target,
+        place: Place,
+        memory: Memory,
+        (context, is_reported): (usize, bool),
+    ) -> Result<(), Refused> {
+        self.check(from.peer)?;
+        let segments = encode_segments(memory.segments());
+        let completion = Completion::new(context, abi::RMA | abi::READ);
+        let len = memory.len() as u64;
+        let role = Role::Reading { completion, is_reported, memory, got: 0 };
+        let number = self.transfers.insert(Transfer { peer: from.peer, endpoint, role });
+        let header = Header {
+            to: from.endpoint,
+            from: endpoint,
+            transfer: number as u32,
+            len,
+            tag: place.key,
+            offset: place.offset,
+            ..Header::new(Kind::Read)
+        };
+        if !self.try_send(from.peer, header, Payload::Bytes(&segments)) {
+            self.transfers.remove(number);
+            return Err(Refused::Again);
+        }
+        Ok(())
+    }
+
+    /// Returns the memory that a peer wants to access.
+    fn region(&self, header: &Header, is_write: bool) -> Option<Memory> {
+        let region = self.regions.get(&header.tag)?;
+        let is_allowed = if is_write { region.access.can_be_written } else { region.access.can_be_read };
+        let (offset, len) = (usize::try_from(header.offset).ok()?, usize::try_from(header.len).ok()?);
+        let is_inside = offset.checked_add(len).is_some_and(|end| end <= region.memory.len());
+        (is_allowed && is_inside).then(|| region.memory.part(offset, len))
+    }
+
+    fn arrival(peer: PeerNo, header: &Header) -> Arrival {
+        Arrival {
+            source: source(peer, header.from),
+            peer,
+            is_tagged: false,
+            tag: 0,
+            data: header.data(),
+            len: header.len as usize,
+        }
+    }
+
+    pub(super) fn on_write(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
+        let header = Header { len: payload.len() as u64, ..*header };
+        let Some(memory) = self.region(&header, true) else {
+            return self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
+        };
+        let len = memory.write(0, payload);
+        self.answer_done(peer, header.transfer, None);
+        self.written(header.to, &Self::arrival(peer, &header), len, None);
+    }
+
+    pub(super) fn on_write_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
+        let Some(segments) = parse_segments(payload) else { return false };
+        match self.region(header, true) {
+            None => self.answer_done(peer, header.transfer, Some(Failure::NoMemory)),
+            Some(memory) => {
+                let landing = Landing::Write { arrival: Self::arrival(peer, header), memory };
+                self.bring(header.to, landing, Body::Offered { transfer: header.transfer, segments });
+            }
+        }
+        true
+    }
+
+    pub(super) fn on_read(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
+        let Some(segments) = parse_segments(payload) else { return false };
+        let Some(memory) = self.region(header, false) else {
+            self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
+            return true;
+        };
+        let copied = if memory.len() == 0 {
+            Copied::Whole
+        } else if memory.len() <= PAYLOAD {
+            Copied::NotHere
+        } else {
+            self.links.push(peer, &memory, &segments)
+        };
+        match copied {
+            Copied::Whole => self.answer_done(peer, header.transfer, None),
+            Copied::Failed => self.answer_done(peer, header.transfer, Some(Failure::NotCopied)),
+            Copied::NotHere => self.stream(peer, memory, header.transfer),
+        }
+        self.report(header.to, Op::RemoteRead, Completion::new(0, abi::RMA | abi::REMOTE_READ), false);
+        true
+    }
+
+    /// Reports a write of a peer.
+    pub(super) fn written(&mut self, endpoint: u16, arrival: &Arrival, len: usize, failure: Option<Failure>) {
+        let data_flag = if arrival.data.is_some() { abi::REMOTE_CQ_DATA } else { 0 };
+        let completion = Completion {
+            len,
+            data: arrival.data.unwrap_or(0),
+            source: arrival.source,
+            failure: failure.map(|failure| (failure, 0)),
+            ..Completion::new(0, abi::RMA | abi::REMOTE_WRITE | data_flag)
+        };
+        self.report(endpoint, Op::RemoteWrite, completion, arrival.data.is_some());
+    }
+}

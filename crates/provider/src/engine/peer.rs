@@ -1,0 +1,55 @@
+//! A peer: how many messages it can take, and what waits for it.
+
+use super::links::RECEIVES;
+use crate::frame::Header;
+use crate::memory::Memory;
+use std::collections::VecDeque;
+
+/// Bytes that travel to a peer in pieces.
+#[derive(Debug)]
+pub struct Stream {
+    pub memory: Memory,
+    /// Number of bytes that were sent.
+    pub sent: usize,
+    /// The peer's transfer.
+    pub transfer: u32,
+}
+
+/// The state of the messages to a peer.
+#[derive(Debug)]
+pub struct Peer {
+    /// Number of messages that the peer can take.
+    pub credits: u16,
+    /// Number of places for the peer's messages that it does not know of.
+    pub owed: u16,
+    /// Answers that wait for room.
+    pub answers: VecDeque<(Header, Vec<u8>)>,
+    pub streams: VecDeque<Stream>,
+    /// It is in the list of peers with work.
+    pub is_listed: bool,
+    pub is_lost: bool,
+}
+
+impl Peer {
+    pub fn new() -> Self {
+        Self {
+            credits: RECEIVES,
+            owed: 0,
+            answers: VecDeque::new(),
+            streams: VecDeque::new(),
+            is_listed: false,
+            is_lost: false,
+        }
+    }
+
+    /// Returns whether a message may be sent that is not [`Kind::Credits`](crate::frame::Kind::Credits). The last
+    /// credit is kept for those: otherwise two sides without credits would wait for each other.
+    pub fn has_room(&self) -> bool {
+        self.credits > 1
+    }
+
+    /// Returns whether the peer must be told of free places, because it has few.
+    pub fn is_owed_much(&self) -> bool {
+        self.owed >= RECEIVES / 2
+    }
+}

@@ -1,0 +1,348 @@
+//! Messages that the program receives.
+
+use super::endpoint::{Arrival, Body, Buffer, Receive, Unexpected};
+use super::{
+    Completion, Copied, Engine, Failure, Landing, Links, Op, PeerNo, Refused, Role, Transfer, source,
+};
+use crate::abi;
+use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, parse_segments};
+use crate::matching::{Envelope, Wanted};
+use crate::memory::Memory;
+
+/// A receive to be posted.
+#[derive(Clone, Debug)]
+pub struct Posting {
+    /// The messages that it takes.
+    pub wanted: Wanted,
+    /// Whether it takes messages with tags.
+    pub is_tagged: bool,
+    /// The memory.
+    pub memory: Memory,
+    /// The context of the operation.
+    pub context: usize,
+    /// Whether a completion is wanted.
+    pub is_reported: bool,
+    /// Whether it takes several messages, one behind the other.
+    pub is_of_several: bool,
+}
+
+/// A message that was found and not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its tag.
+    pub tag: u64,
+    /// Its length in bytes.
+    pub len: usize,
+    /// Remote completion data.
+    pub data: Option<u64>,
+    /// The sender.
+    pub source: u64,
+}
+
+impl Arrival {
+    fn of(peer: PeerNo, header: &Header) -> Self {
+        Self {
+            source: source(peer, header.from),
+            peer,
+            is_tagged: header.has(TAGGED),
+            tag: header.tag,
+            data: header.data(),
+            len: usize::try_from(header.len).unwrap_or(usize::MAX),
+        }
+    }
+
+    fn envelope(&self) -> Envelope {
+        Envelope { source: self.source, tag: self.tag }
+    }
+
+    /// Returns the completion of its receive.
+    fn completion(&self, context: usize) -> Completion {
+        let kind = if self.is_tagged { abi::TAGGED } else { abi::MSG };
+        Completion {
+            data: self.data.unwrap_or(0),
+            tag: self.tag,
+            source: self.source,
+            ..Completion::new(
+                context,
+                abi::RECV | kind | if self.data.is_some() { abi::REMOTE_CQ_DATA } else { 0 },
+            )
+        }
+    }
+}
+
+impl<L: Links> Engine<L> {
+    /// Posts a receive.
+    ///
+    /// # Errors
+    /// Returns an error if the endpoint does not exist.
+    pub fn receive(&mut self, endpoint: u16, posting: Posting) -> Result<(), Refused> {
+        let Posting { wanted, is_tagged, memory, context, is_reported, is_of_several } = posting;
+        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        if !is_of_several {
+            return self.receive_once(
+                endpoint,
+                &wanted,
+                is_tagged,
+                Receive::Once { memory, context, is_reported },
+            );
+        }
+        let buffer = Buffer { memory, context, is_reported, used: 0, pending: 0, is_full: false };
+        let number = state.buffers.insert(buffer);
+        while let Some(state) = self.endpoints.get_mut(endpoint.into())
+            && state.buffers.get(number).is_some_and(|buffer| !buffer.is_full)
+        {
+            let Some(id) = state.matcher(is_tagged).find_message(&wanted) else {
+                state.matcher(is_tagged).post(wanted, Receive::Several(number));
+                break;
+            };
+            let message = state.matcher(is_tagged).take_message(id);
+            self.place(endpoint, &mut Receive::Several(number), message);
+        }
+        Ok(())
+    }
+
+    fn receive_once(
+        &mut self,
+        endpoint: u16,
+        wanted: &Wanted,
+        is_tagged: bool,
+        mut receive: Receive,
+    ) -> Result<(), Refused> {
+        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        let matcher = state.matcher(is_tagged);
+        match matcher.find_message(wanted) {
+            None => drop(matcher.post(*wanted, receive)),
+            Some(id) => {
+                let message = matcher.take_message(id);
+                self.place(endpoint, &mut receive, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for a message that has arrived. If it `is_claimed`, only a receive that names the context takes it.
+    ///
+    /// # Errors
+    /// Returns an error if the endpoint does not exist.
+    pub fn find(
+        &mut self,
+        endpoint: u16,
+        wanted: &Wanted,
+        is_tagged: bool,
+        is_claimed: Option<usize>,
+    ) -> Result<Option<Found>, Refused> {
+        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        let matcher = state.matcher(is_tagged);
+        let Some(id) = matcher.find_message(wanted) else { return Ok(None) };
+        let Arrival { source, tag, data, len, .. } = matcher.message(id).arrival;
+        if let Some(context) = is_claimed {
+            let message = matcher.take_message(id);
+            state.claimed.insert(context, message);
+        }
+        Ok(Some(Found { tag, len, data, source }))
+    }
+
+    /// Receives the message that was claimed with this context. Returns whether there is one.
+    pub fn receive_claimed(
+        &mut self,
+        endpoint: u16,
+        memory: Memory,
+        context: usize,
+        is_reported: bool,
+    ) -> bool {
+        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
+        let Some(message) = state.claimed.remove(&context) else { return false };
+        self.place(endpoint, &mut Receive::Once { memory, context, is_reported }, message);
+        true
+    }
+
+    /// Discards the message that was claimed with this context, or the first that matches. Returns it.
+    pub fn discard(
+        &mut self,
+        endpoint: u16,
+        wanted: &Wanted,
+        context: usize,
+        is_claimed: bool,
+    ) -> Option<Found> {
+        let state = self.endpoints.get_mut(endpoint.into())?;
+        let Unexpected { arrival, body } = if is_claimed {
+            state.claimed.remove(&context)?
+        } else {
+            let id = state.tagged.find_message(wanted)?;
+            state.tagged.take_message(id)
+        };
+        if let Body::Offered { transfer, .. } = body {
+            self.answer_done(arrival.peer, transfer, None);
+        }
+        let Arrival { source, tag, data, len, .. } = arrival;
+        Some(Found { tag, len, data, source })
+    }
+
+    /// Cancels a posted receive, if it is still posted. Returns whether it was.
+    pub fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
+        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
+        let Some(completion) = state.cancel(context) else { return false };
+        self.report(endpoint, Op::Receive, completion, true);
+        true
+    }
+
+    pub(super) fn on_message(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
+        let failure =
+            if self.endpoints.contains(header.to.into()) { None } else { Some(Failure::NoEndpoint) };
+        if header.has(IS_AWAITED) {
+            self.answer_done(peer, header.transfer, failure);
+        }
+        let arrival = Arrival { len: payload.len(), ..Arrival::of(peer, header) };
+        let Some(state) = self.endpoints.get_mut(header.to.into()) else { return };
+        let matcher = state.matcher(arrival.is_tagged);
+        let Some(id) = matcher.find_receive(&arrival.envelope()) else {
+            matcher.keep(arrival.envelope(), Unexpected { arrival, body: Body::Here(payload.into()) });
+            return;
+        };
+        let landing = self.land(header.to, arrival, id);
+        let len = landing.memory().write(0, payload);
+        self.landed(header.to, landing, len, None);
+    }
+
+    pub(super) fn on_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
+        let Some(segments) = parse_segments(payload) else { return false };
+        let arrival = Arrival::of(peer, header);
+        let Some(state) = self.endpoints.get_mut(header.to.into()) else {
+            self.answer_done(peer, header.transfer, Some(Failure::NoEndpoint));
+            return true;
+        };
+        let body = Body::Offered { transfer: header.transfer, segments };
+        let matcher = state.matcher(arrival.is_tagged);
+        match matcher.find_receive(&arrival.envelope()) {
+            None => drop(matcher.keep(arrival.envelope(), Unexpected { arrival, body })),
+            Some(id) => {
+                let landing = self.land(header.to, arrival, id);
+                self.bring(header.to, landing, body);
+            }
+        }
+        true
+    }
+
+    /// Returns the landing of a message at a posted receive, which is taken away unless it takes more.
+    fn land(&mut self, endpoint: u16, arrival: Arrival, id: crate::matching::ReceiveId) -> Landing {
+        let state = &mut self.endpoints[endpoint.into()];
+        let matcher = if arrival.is_tagged { &mut state.tagged } else { &mut state.untagged };
+        let landing = reserve(&mut state.buffers, state.least_room, matcher.receive(id), arrival);
+        let is_done = match &landing {
+            Landing::Receive { buffer: Some(number), .. } => state.buffers[*number].is_full,
+            _ => true,
+        };
+        if is_done {
+            matcher.take_receive(id);
+        }
+        landing
+    }
+
+    /// Gives an unexpected message to a receive.
+    fn place(&mut self, endpoint: u16, receive: &mut Receive, message: Unexpected) {
+        let Unexpected { arrival, body } = message;
+        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return };
+        let landing = reserve(&mut state.buffers, state.least_room, receive, arrival);
+        self.bring(endpoint, landing, body);
+    }
+
+    /// Brings the bytes of a message to its landing.
+    pub(super) fn bring(&mut self, endpoint: u16, landing: Landing, body: Body) {
+        let arrival = *landing.arrival();
+        let (theirs, segments) = match body {
+            Body::Here(bytes) => {
+                let len = landing.memory().write(0, &bytes);
+                return self.landed(endpoint, landing, len, None);
+            }
+            Body::Offered { transfer, segments } => (transfer, segments),
+        };
+        let wanted = arrival.len.min(landing.memory().len());
+        let copied = if wanted == 0 {
+            Copied::Whole
+        } else {
+            self.links.pull(arrival.peer, &segments, &landing.memory().part(0, wanted))
+        };
+        match copied {
+            Copied::Whole => {
+                self.answer_done(arrival.peer, theirs, None);
+                self.landed(endpoint, landing, wanted, None);
+            }
+            Copied::Failed => {
+                self.answer_done(arrival.peer, theirs, Some(Failure::NotCopied));
+                self.landed(endpoint, landing, 0, Some(Failure::NotCopied));
+            }
+            Copied::NotHere => {
+                let role = Role::Landing { landing, got: 0, wanted, theirs };
+                let number = self.transfers.insert(Transfer { peer: arrival.peer, endpoint, role });
+                let accept = Header {
+                    transfer: theirs,
+                    other: number as u32,
+                    len: wanted as u64,
+                    ..Header::new(Kind::Accept)
+                };
+                self.answer(arrival.peer, accept, &[]);
+            }
+        }
+    }
+
+    /// Reports that the bytes of a message are there.
+    pub(super) fn landed(&mut self, endpoint: u16, landing: Landing, len: usize, failure: Option<Failure>) {
+        let (arrival, memory, context, mut is_reported, buffer) = match landing {
+            Landing::Receive { arrival, memory, context, is_reported, buffer } => {
+                (arrival, memory, context, is_reported, buffer)
+            }
+            Landing::Write { arrival, .. } => return self.written(endpoint, &arrival, len, failure),
+        };
+        let mut completion = Completion { len, buffer: memory.address(), ..arrival.completion(context) };
+        let missing = arrival.len.saturating_sub(memory.len());
+        let truncated = (missing > 0).then_some(Failure::Truncated);
+        completion.failure = failure.or(truncated).map(|failure| (failure, missing));
+        if let Some(number) = buffer
+            && let Some(state) = self.endpoints.get_mut(endpoint.into())
+            && let Some(several) = state.buffers.get_mut(number)
+        {
+            several.pending -= 1;
+            if several.is_full && several.pending == 0 {
+                completion.flags |= abi::MULTI_RECV;
+                is_reported = true;
+                state.buffers.remove(number);
+            }
+        }
+        self.report(endpoint, Op::Receive, completion, is_reported);
+    }
+}
+
+/// Reserves the memory of a receive for a message.
+fn reserve(
+    buffers: &mut slab::Slab<Buffer>,
+    least_room: usize,
+    receive: &mut Receive,
+    arrival: Arrival,
+) -> Landing {
+    match receive {
+        Receive::Once { memory, context, is_reported } => Landing::Receive {
+            arrival,
+            memory: std::mem::take(memory),
+            context: *context,
+            is_reported: *is_reported,
+            buffer: None,
+        },
+        Receive::Several(number) => {
+            let several = &mut buffers[*number];
+            let memory = several.memory.part(several.used, arrival.len);
+            several.used += memory.len();
+            several.pending += 1;
+            several.is_full = several.memory.len() - several.used < least_room.max(1);
+            let (context, is_reported) = (several.context, several.is_reported);
+            Landing::Receive { arrival, memory, context, is_reported, buffer: Some(*number) }
+        }
+    }
+}
+
+impl Landing {
+    fn arrival(&self) -> &Arrival {
+        match self {
+            Self::Receive { arrival, .. } | Self::Write { arrival, .. } => arrival,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+use super::completion::OPS;
+use super::links::{LinkEvent, Links, Payload};
+use super::*;
+use crate::frame::HEADER_LEN;
+use crate::matching::Wanted;
+use crate::memory::Segment;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PEER: PeerNo = 1;
+
+/// One direction of a connection.
+#[derive(Default)]
+struct Way {
+    messages: VecDeque<Vec<u8>>,
+    /// Messages that were sent and not given back.
+    taken: usize,
+    is_broken: bool,
+}
+
+/// Connections between two engines of one process. Each refuses some sends, as a full ring does.
+struct Wires {
+    out: Rc<RefCell<Way>>,
+    into: Rc<RefCell<Way>>,
+    copied: Copied,
+    sends: u32,
+    refuses: u32,
+}
+
+impl Links for Wires {
+    type Buffer = Vec<u8>;
+
+    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool {
+        assert_eq!(peer, PEER);
+        self.sends += 1;
+        if self.refuses > 0 && self.sends.is_multiple_of(self.refuses) {
+            return false;
+        }
+        let mut bytes = vec![0; LONGEST];
+        bytes[..HEADER_LEN].copy_from_slice(header);
+        let len = payload.copy_to(&mut bytes[HEADER_LEN..]);
+        bytes.truncate(HEADER_LEN + len);
+        let mut way = self.out.borrow_mut();
+        way.taken += 1;
+        assert!(way.taken <= RECEIVES.into(), "a message came for which no receive was posted");
+        way.messages.push_back(bytes);
+        true
+    }
+
+    fn next(&mut self) -> Option<LinkEvent<Vec<u8>>> {
+        let mut way = self.into.borrow_mut();
+        match way.messages.pop_front() {
+            Some(bytes) => Some(LinkEvent::Message(PEER, bytes)),
+            None => std::mem::take(&mut way.is_broken).then_some(LinkEvent::Lost(PEER)),
+        }
+    }
+
+    fn give_back(&mut self, _: PeerNo, _: Vec<u8>) {
+        self.into.borrow_mut().taken -= 1;
+    }
+
+    fn pull(&mut self, _: PeerNo, from: &[Segment], to: &Memory) -> Copied {
+        self.copy(from, |from| to.write(0, &from))
+    }
+
+    fn push(&mut self, _: PeerNo, from: &Memory, to: &[Segment]) -> Copied {
+        let mut bytes = vec![0; from.len()];
+        from.read(0, &mut bytes);
+        // SAFETY: the test's memory outlives its operations.
+        self.copy(&[], |_| unsafe { Memory::new(to.iter().copied()) }.write(0, &bytes))
+    }
+}
+
+impl Wires {
+    fn copy(&self, from: &[Segment], to: impl FnOnce(Vec<u8>) -> usize) -> Copied {
+        if self.copied == Copied::Whole {
+            // SAFETY: the test's memory outlives its operations.
+            let from = unsafe { Memory::new(from.iter().copied()) };
+            let mut bytes = vec![0; from.len()];
+            from.read(0, &mut bytes);
+            to(bytes);
+        }
+        self.copied
+    }
+}
+
+/// Two engines with an endpoint and a completion queue each.
+fn pair(copied: Copied, refuses: u32) -> [Engine<Wires>; 2] {
+    let ways = [(); 2].map(|()| Rc::new(RefCell::new(Way::default())));
+    [[0, 1], [1, 0]].map(|[out, into]| {
+        let links = Wires { out: ways[out].clone(), into: ways[into].clone(), copied, sends: 0, refuses };
+        let mut engine = Engine::new(links);
+        let queue = engine.completions.queues.insert(Default::default());
+        let counter = engine.completions.counters.insert(Default::default());
+        let reports = Reports { queues: [Some(queue); OPS], counters: [Some(counter); OPS] };
+        engine.endpoints.insert(Endpoint { reports, ..Endpoint::default() });
+        engine
+    })
+}
+
+/// The program's memory, which never moves.
+fn memory(bytes: &mut [u8]) -> Memory {
+    let address = bytes.as_mut_ptr().expose_provenance() as u64;
+    // SAFETY: the tests keep the bytes until the operation is complete.
+    unsafe { Memory::new([Segment { address, len: bytes.len() as u64 }]) }
+}
+
+/// Returns the bytes of the nth message.
+fn pattern(nth: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (nth * 31 + at * 7) as u8).collect()
+}
+
+fn message(tag: u64, memory: Memory, context: usize, wants: Wants) -> Send {
+    Send {
+        to: Target { peer: PEER, endpoint: 0 },
+        tag: Some(tag),
+        data: Some(tag + 1),
+        memory,
+        context,
+        wants,
+    }
+}
+
+fn posting(wanted: Wanted, memory: Memory, context: usize) -> Posting {
+    Posting { wanted, is_tagged: true, memory, context, is_reported: true, is_of_several: false }
+}
+
+const ANY: Wanted = Wanted { source: None, tag: 0, ignore: u64::MAX };
+const REPORTED: Wants = Wants { is_reported: true, is_delivery: false, is_injected: false };
+
+fn completions(engine: &mut Engine<Wires>) -> Vec<Completion> {
+    engine.completions.queues[0].entries.drain(..).collect()
+}
+
+/// Lets both engines work until neither has anything to do.
+fn settle(engines: &mut [Engine<Wires>; 2]) {
+    let mut quiet = 0;
+    while quiet < 8 {
+        let is_any = engines.iter_mut().fold(false, |is_any, engine| engine.progress() | is_any);
+        quiet = if is_any { 0 } else { quiet + 1 };
+    }
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(0), 1..100_usize, PAYLOAD - 1..=PAYLOAD + 1, Just(5 * PAYLOAD + 3)]
+}
+
+proptest! {
+    /// Messages go both ways, some of them unexpected, through rings that refuse. The nth receive of a tag gets the
+    /// nth message of it.
+    #[test]
+    fn every_message_arrives_whole_and_in_order(
+        messages in proptest::collection::vec((length(), 0..3_u64, any::<bool>(), any::<bool>()), 1..60),
+        refuses in prop_oneof![Just(0), 2..5_u32],
+        copied in prop_oneof![Just(Copied::Whole), Just(Copied::NotHere)],
+        early: bool,
+    ) {
+        let mut engines = pair(copied, refuses);
+        let count = messages.len();
+        let mut sent: Vec<Vec<u8>> =
+            messages.iter().enumerate().map(|(nth, (len, ..))| pattern(nth, *len)).collect();
+        let mut got: Vec<Vec<u8>> = vec![vec![0; 5 * PAYLOAD + 3]; count];
+        let post = |engines: &mut [Engine<Wires>; 2], got: &mut [Vec<u8>]| {
+            for (nth, (_, tag, _, goes_back)) in messages.iter().enumerate() {
+                let wanted = Wanted { source: Some(source(PEER, 0)), tag: *tag, ignore: 0 };
+                let receiver = &mut engines[usize::from(!goes_back)];
+                receiver.receive(0, posting(wanted, memory(&mut got[nth]), nth)).unwrap();
+            }
+        };
+        if early {
+            post(&mut engines, &mut got);
+        }
+        for (nth, (_, tag, is_delivery, goes_back)) in messages.iter().enumerate() {
+            let wants = Wants { is_delivery: *is_delivery, ..REPORTED };
+            loop {
+                let memory = memory(&mut sent[nth]);
+                match engines[usize::from(*goes_back)].send(0, message(*tag, memory, count + nth, wants)) {
+                    Ok(()) => break,
+                    Err(refused) => prop_assert_eq!(refused, Refused::Again),
+                }
+                for engine in &mut engines {
+                    engine.progress();
+                }
+            }
+        }
+        if !early {
+            settle(&mut engines);
+            post(&mut engines, &mut got);
+        }
+        settle(&mut engines);
+        let done = engines.each_mut().map(completions);
+        let total: usize = done.iter().map(Vec::len).sum();
+        prop_assert_eq!(total, 2 * count);
+        for (end, done) in done.iter().enumerate() {
+            prop_assert!(done.iter().all(|completion| completion.failure.is_none()));
+            for tag in 0..3 {
+                let of_tag = |goes_back: bool| {
+                    let those = messages.iter().enumerate();
+                    those.filter(move |(_, message)| message.1 == tag && message.3 == goes_back).map(|(nth, _)| nth)
+                };
+                // Receives of one tag complete with the messages of this tag, in order.
+                for (receive, sent_nth) in of_tag(end == 0).zip(of_tag(end == 0)) {
+                    let completion = done.iter().find(|completion| completion.context == receive).unwrap();
+                    prop_assert_eq!(&got[receive][..completion.len], &sent[sent_nth][..]);
+                    prop_assert_eq!((completion.tag, completion.data), (tag, tag + 1));
+                    prop_assert_eq!(completion.source, source(PEER, 0));
+                }
+            }
+        }
+        prop_assert!(engines.iter().all(|engine| engine.transfers.is_empty()));
+        let counted: u64 = engines.iter().map(|engine| engine.completions.counters[0].value).sum();
+        prop_assert_eq!(counted, 2 * count as u64);
+    }
+
+    /// Peers may send anything.
+    #[test]
+    fn nonsense_is_survived(
+        all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..40),
+        kind in 1..10_u8,
+    ) {
+        let [mut engine, _] = pair(Copied::NotHere, 0);
+        let mut room = vec![0; 100];
+        engine.receive(0, posting(ANY, memory(&mut room), 7)).unwrap();
+        for mut bytes in all {
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            if bytes.len() > 4 {
+                bytes[2..4].fill(0);
+            }
+            engine.links.into.borrow_mut().taken += 1;
+            engine.links.into.borrow_mut().messages.push_back(bytes);
+            engine.links.out.borrow_mut().taken = 0;
+            engine.progress();
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_truncated() {
+    for (copied, len) in [(Copied::Whole, 100), (Copied::Whole, 2 * PAYLOAD), (Copied::NotHere, 2 * PAYLOAD)]
+    {
+        let mut engines = pair(copied, 0);
+        let (mut sent, mut got) = (pattern(1, len), vec![0; 60]);
+        engines[1].receive(0, posting(ANY, memory(&mut got), 5)).unwrap();
+        engines[0].send(0, message(9, memory(&mut sent), 1, REPORTED)).unwrap();
+        settle(&mut engines);
+        let [done] = completions(&mut engines[1]).try_into().unwrap();
+        assert_eq!((done.failure, done.len), (Some((Failure::Truncated, len - 60)), 60));
+        assert_eq!(got, sent[..60]);
+        assert_eq!(completions(&mut engines[0])[0].failure, None);
+    }
+}
+
+#[test]
+fn a_buffer_of_several_is_filled_and_released_once() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let mut got = vec![0; 3 * PAYLOAD];
+    engines[1].endpoints[0].least_room = PAYLOAD;
+    let posted = Posting { is_tagged: false, is_of_several: true, ..posting(ANY, memory(&mut got), 5) };
+    // The first two arrive before the buffer is there.
+    let mut sent: Vec<Vec<u8>> = [100, PAYLOAD + 50, PAYLOAD, 10].map(|len| pattern(len, len)).into();
+    for (nth, bytes) in sent.iter_mut().enumerate() {
+        let send = Send { tag: None, ..message(0, memory(bytes), nth, REPORTED) };
+        engines[0].send(0, send).unwrap();
+        if nth == 1 {
+            settle(&mut engines);
+            engines[1].receive(0, posted.clone()).unwrap();
+        }
+    }
+    settle(&mut engines);
+    let done = completions(&mut engines[1]);
+    let mut parts: Vec<_> =
+        done.iter().map(|done| (done.buffer as usize - got.as_ptr().addr(), done.len)).collect();
+    assert_eq!(done.iter().filter(|done| done.flags & crate::abi::MULTI_RECV != 0).count(), 1);
+    assert!(done.last().is_some_and(|last| last.flags & crate::abi::MULTI_RECV != 0));
+    parts.sort_unstable();
+    assert_eq!(parts, [(0, 100), (100, PAYLOAD + 50), (PAYLOAD + 150, PAYLOAD)]);
+    for ((at, len), sent) in parts.iter().zip(&sent) {
+        assert_eq!(got[*at..at + len], sent[..]);
+    }
+    assert_eq!(
+        (
+            engines[1].endpoints[0].untagged.find_message(&ANY).is_some(),
+            engines[1].endpoints[0].buffers.len()
+        ),
+        (true, 0)
+    );
+}
+
+#[test]
+fn messages_are_found_claimed_and_discarded() {
+    let mut engines = pair(Copied::Whole, 0);
+    let mut sent: Vec<Vec<u8>> = (0..4).map(|nth| pattern(nth, 10 + nth)).collect();
+    for (nth, bytes) in sent.iter_mut().enumerate() {
+        engines[0].send(0, message(nth as u64, memory(bytes), nth, REPORTED)).unwrap();
+    }
+    settle(&mut engines);
+    let receiver = &mut engines[1];
+    let tag = |tag| Wanted { source: None, tag, ignore: 0 };
+    assert_eq!(receiver.find(0, &tag(8), true, None), Ok(None));
+    let found = receiver.find(0, &tag(2), true, Some(77)).unwrap().unwrap();
+    assert_eq!((found.len, found.data, found.source), (12, Some(3), source(PEER, 0)));
+    assert_eq!(receiver.find(0, &tag(2), true, None), Ok(None));
+    assert!(receiver.discard(0, &tag(0), 0, false).is_some());
+    let mut got = vec![0; 20];
+    assert!(receiver.receive_claimed(0, memory(&mut got), 77, true));
+    assert!(!receiver.receive_claimed(0, memory(&mut got), 77, true));
+    assert_eq!(got[..12], sent[2][..]);
+    receiver.receive(0, posting(ANY, memory(&mut got), 6)).unwrap();
+    assert_eq!(got[..11], sent[1][..]);
+    receiver.receive(0, posting(tag(9), memory(&mut got), 8)).unwrap();
+    assert!(receiver.cancel(0, 8) && !receiver.cancel(0, 8));
+    let done = completions(receiver);
+    assert_eq!(done.iter().map(|done| done.context).collect::<Vec<_>>(), [77, 6, 8]);
+    assert_eq!(done[2].failure, Some((Failure::Cancelled, 0)));
+}
+
+#[test]
+fn memory_of_a_peer_is_written_and_read() {
+    for copied in [Copied::Whole, Copied::NotHere] {
+        for len in [0, 9, PAYLOAD, PAYLOAD + 1, 3 * PAYLOAD] {
+            let mut engines = pair(copied, 3);
+            let (mut region, mut bytes, mut back) = (vec![0; len + 16], pattern(3, len), vec![0; len]);
+            let access = Access { can_be_read: true, can_be_written: true };
+            engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+            let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 16 });
+            while engines[0].write(0, to, place, memory(&mut bytes), Some(5), (1, REPORTED)).is_err() {}
+            settle(&mut engines);
+            while engines[0].read(0, to, place, memory(&mut back), (2, true)).is_err() {}
+            settle(&mut engines);
+            assert_eq!((&region[16..], &back), (&bytes[..], &bytes));
+            let done = completions(&mut engines[0]);
+            assert_eq!(
+                done.iter().map(|done| (done.context, done.failure)).collect::<Vec<_>>(),
+                [(1, None), (2, None)]
+            );
+            let [told] = completions(&mut engines[1]).try_into().unwrap();
+            assert_eq!((told.data, told.len), (5, len));
+        }
+    }
+}
+
+#[test]
+fn memory_that_a_peer_does_not_give_fails() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let (mut region, mut bytes) = (vec![0; 64], vec![1; 2 * PAYLOAD]);
+    let access = Access { can_be_read: false, can_be_written: true };
+    engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+    let to = Target { peer: PEER, endpoint: 0 };
+    let part = |bytes: &mut Vec<u8>, len: usize| memory(&mut bytes[..len]);
+    let mut at = |key, offset, len| {
+        let done = engines[0].write(0, to, Place { key, offset }, part(&mut bytes, len), None, (1, REPORTED));
+        done.unwrap();
+        settle(&mut engines);
+    };
+    at(41, 0, 8);
+    at(40, 60, 8);
+    at(40, u64::MAX, 8);
+    at(40, 0, 2 * PAYLOAD);
+    at(40, 56, 8);
+    engines[0].read(0, to, Place { key: 40, offset: 0 }, part(&mut bytes, 8), (1, true)).unwrap();
+    settle(&mut engines);
+    let failures: Vec<_> =
+        completions(&mut engines[0]).into_iter().map(|done| done.failure.is_some()).collect();
+    assert_eq!(failures, [true, true, true, true, false, true]);
+    assert_eq!((region[55], region[56]), (0, 1));
+}
+
+#[test]
+fn the_end_of_a_peer_ends_what_waits_for_it() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let (mut sent, mut got) = (vec![0; 3 * PAYLOAD], vec![0; 8]);
+    let to = Target { peer: PEER, endpoint: 0 };
+    engines[0].send(0, message(1, memory(&mut sent), 1, REPORTED)).unwrap();
+    engines[0].read(0, to, Place { key: 1, offset: 0 }, memory(&mut got), (2, true)).unwrap();
+    engines[0].links.into.borrow_mut().is_broken = true;
+    engines[0].progress();
+    let done = completions(&mut engines[0]);
+    assert!(done.iter().all(|done| done.failure == Some((Failure::PeerLost, 0))) && done.len() == 2);
+    assert_eq!(engines[0].send(0, message(1, memory(&mut got), 3, REPORTED)), Err(Refused::PeerLost));
+}
+
+#[test]
+fn a_process_sends_to_itself() {
+    let [mut engine, _] = pair(Copied::Whole, 0);
+    for len in [5, 2 * PAYLOAD] {
+        let (mut sent, mut got) = (pattern(len, len), vec![0; len]);
+        let to = Target { peer: SELF, endpoint: 0 };
+        engine.receive(0, posting(ANY, memory(&mut got), 4)).unwrap();
+        engine.send(0, Send { to, ..message(1, memory(&mut sent), 3, REPORTED) }).unwrap();
+        for _ in 0..5 {
+            engine.progress();
+        }
+        assert_eq!((completions(&mut engine).len(), got), (2, sent));
+    }
+}

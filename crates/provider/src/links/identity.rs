@@ -1,0 +1,108 @@
+//! What peers must know of a process to reach it: the address of an endpoint, as `fi_getname` returns it.
+
+use std::fmt::{self, Display};
+
+/// Length of an encoded process in bytes. It fits into a discriminator.
+pub const PROCESS_LEN: usize = 54;
+/// Length of the address of an endpoint in bytes. MPICH has room for 64 (`FI_NAME_MAX`).
+pub const NAME_LEN: usize = PROCESS_LEN + 4;
+/// The first bytes of an address.
+const MAGIC: [u8; 2] = *b"nd";
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number in its own namespace.
+    pub pid: u32,
+    /// The address of a copy of `nonce` in its memory. A peer that reads `nonce` there has the right process.
+    pub proof: u64,
+    /// The host: processes with the same value may share memory.
+    pub host: [u8; 8],
+    /// A random number.
+    pub nonce: [u8; 16],
+    /// The address of its UDP socket, as Virtual Interfaces name it; zeros if it has none.
+    pub udp: [u8; 18],
+}
+
+impl Process {
+    /// Returns the bytes of the process.
+    pub fn encode(&self) -> [u8; PROCESS_LEN] {
+        let mut bytes = [0; PROCESS_LEN];
+        bytes[..4].copy_from_slice(&self.pid.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.proof.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.host);
+        bytes[20..36].copy_from_slice(&self.nonce);
+        bytes[36..].copy_from_slice(&self.udp);
+        bytes
+    }
+
+    /// Parses the bytes of a process. Returns `None` if their number is wrong.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; PROCESS_LEN] = bytes.try_into().ok()?;
+        Some(Self {
+            pid: u32::from_le_bytes(bytes[..4].try_into().ok()?),
+            proof: u64::from_le_bytes(bytes[4..12].try_into().ok()?),
+            host: bytes[12..20].try_into().ok()?,
+            nonce: bytes[20..36].try_into().ok()?,
+            udp: bytes[36..].try_into().ok()?,
+        })
+    }
+}
+
+/// The address of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// The process.
+    pub process: Process,
+    /// The number of the endpoint.
+    pub endpoint: u16,
+}
+
+impl Name {
+    /// Returns the bytes of the address.
+    pub fn encode(&self) -> [u8; NAME_LEN] {
+        let mut bytes = [0; NAME_LEN];
+        bytes[..2].copy_from_slice(&MAGIC);
+        bytes[2..2 + PROCESS_LEN].copy_from_slice(&self.process.encode());
+        bytes[2 + PROCESS_LEN..].copy_from_slice(&self.endpoint.to_le_bytes());
+        bytes
+    }
+
+    /// Parses the bytes of an address. Returns `None` if they are none of this provider's.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        let (process, endpoint) = rest.split_at_checked(PROCESS_LEN)?;
+        Some(Self {
+            process: Process::parse(process)?,
+            endpoint: u16::from_le_bytes(endpoint.try_into().ok()?),
+        })
+    }
+}
+
+impl Display for Name {
+    /// Writes the process, a part of its nonce, and the endpoint.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Process { pid, nonce: [a, b, c, d, ..], .. } = self.process;
+        write!(f, "fi_netdyno://{pid}.{a:02x}{b:02x}{c:02x}{d:02x}/{}", self.endpoint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn names_are_parsed(mut bytes in proptest::collection::vec(any::<u8>(), 0..80), is_whole: bool) {
+            if is_whole {
+                bytes.resize(NAME_LEN, 7);
+                bytes[..2].copy_from_slice(&MAGIC);
+            }
+            match Name::parse(&bytes) {
+                Some(name) => prop_assert_eq!(&name.encode()[..], &bytes[..]),
+                None => prop_assert!(bytes.len() != NAME_LEN || bytes[..2] != MAGIC),
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The connections of a process, by Virtual Interfaces: over shared memory within a host, over UDP between hosts.
+//!
+//! A process asks for a connection when it first sends something. Two processes may ask each other at the same time.
+//! Then there are two VIs, and each process sends over the one that it has asked for. Otherwise both use the only one.
+
+mod copying;
+mod identity;
+mod nic;
+
+pub use identity::{NAME_LEN, Name, Process};
+
+use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo};
+use crate::frame::HEADER_LEN;
+use crate::memory::{Memory, Segment};
+use netdyno_host::random;
+use netdyno_stack::vi::{ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
+use nic::{Buffer, Nic, NicEvent};
+use rustc_hash::FxHashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+/// Calls without an event between two looks for requests and lost peers. A look takes a system call.
+const IDLE_CALLS: u32 = 1024;
+/// Time in which a process that does not wait for requests is asked again. It may be busy with others.
+const NO_MATCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The wire of a VI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Wire {
+    Shm,
+    Udp,
+}
+
+/// A received message, and its wire.
+#[derive(Debug)]
+pub struct Received {
+    wire: Wire,
+    buffer: Buffer,
+}
+
+impl Deref for Received {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+/// The connection to a peer.
+#[derive(Debug)]
+struct Link {
+    process: Process,
+    wire: Wire,
+    /// The VI that sends.
+    vi: Option<ViHandle>,
+    /// A request without an answer, and the time until which it is repeated.
+    asking: Option<(ViHandle, Instant)>,
+    /// Whether the system copies between the two processes; `None` if that was not tried.
+    copies: Option<bool>,
+}
+
+/// The connections of a process.
+pub struct ViLinks {
+    shm: Nic,
+    udp: Nic,
+    /// A copy of the nonce that peers read. It never moves.
+    proof: Box<[u8; 16]>,
+    process: Process,
+    /// The links by peer number. The first is this process itself.
+    links: Vec<Link>,
+    peers: FxHashMap<[u8; 16], PeerNo>,
+    by_vi: FxHashMap<(Wire, ViHandle), PeerNo>,
+    idle: u32,
+    asking: usize,
+    lost: Vec<PeerNo>,
+}
+
+impl ViLinks {
+    /// Opens the connections of this process.
+    ///
+    /// # Errors
+    /// Returns an error if the system refuses memory, a socket or another resource.
+    pub fn open() -> Result<Self, OpenError> {
+        let nonce: [u8; 16] = random::bytes().unwrap_or_default();
+        let proof = Box::new(nonce);
+        let bind = SocketAddr::new(own_address(), 0);
+        let shm = Nic::open(WireKind::Shm, &discriminator(&nonce))?;
+        let udp = Nic::open(WireKind::Udp(UdpOptions::new().bind(bind)), &discriminator(&nonce))?;
+        let process = Process {
+            pid: std::process::id(),
+            proof: proof.as_ptr().expose_provenance() as u64,
+            host: host(),
+            nonce,
+            udp: udp.host().try_into().unwrap_or([0; 18]),
+        };
+        let own = Link { process, wire: Wire::Shm, vi: None, asking: None, copies: Some(true) };
+        Ok(Self {
+            shm,
+            udp,
+            proof,
+            process,
+            links: vec![own],
+            peers: [(nonce, 0)].into_iter().collect(),
+            by_vi: FxHashMap::default(),
+            idle: 0,
+            asking: 0,
+            lost: Vec::new(),
+        })
+    }
+
+    /// Returns what peers must know of this process.
+    pub fn process(&self) -> &Process {
+        debug_assert_eq!(*self.proof, self.process.nonce);
+        &self.process
+    }
+
+    /// Returns the number of a process.
+    pub fn peer(&mut self, process: &Process) -> PeerNo {
+        let next = self.links.len();
+        let peer = *self.peers.entry(process.nonce).or_insert(next);
+        if peer == next {
+            let wire = if process.host == self.process.host { Wire::Shm } else { Wire::Udp };
+            self.links.push(Link { process: *process, wire, vi: None, asking: None, copies: None });
+        }
+        peer
+    }
+
+    fn nic(&mut self, wire: Wire) -> &mut Nic {
+        match wire {
+            Wire::Shm => &mut self.shm,
+            Wire::Udp => &mut self.udp,
+        }
+    }
+
+    fn ask(&mut self, peer: PeerNo, until: Instant) {
+        let Link { process, wire, .. } = self.links[peer];
+        let host = match wire {
+            Wire::Shm => self.shm.host(),
+            Wire::Udp => process.udp.to_vec(),
+        };
+        let (from, to) = (self.process.encode(), nic::address(&host, &discriminator(&process.nonce)));
+        let asked = self.nic(wire).ask(&from, to);
+        match asked {
+            Some(vi) => {
+                self.links[peer].asking = Some((vi, until));
+                self.asking += 1;
+            }
+            None => self.lost.push(peer),
+        }
+    }
+
+    /// Looks for answers to requests, for requests, and for lost peers.
+    fn maintain(&mut self) {
+        self.idle = 0;
+        for wire in [Wire::Shm, Wire::Udp] {
+            self.nic(wire).maintain();
+            for (vi, name) in self.nic(wire).accept() {
+                // A requester that does not say who it is is left alone.
+                let Some(process) = Process::parse(&name) else { continue };
+                let peer = self.peer(&process);
+                self.by_vi.insert((wire, vi), peer);
+                self.links[peer].vi.get_or_insert(vi);
+            }
+        }
+        if self.asking > 0 {
+            (0..self.links.len()).for_each(|peer| self.look_for_answer(peer));
+        }
+    }
+
+    fn look_for_answer(&mut self, peer: PeerNo) {
+        let Link { wire, asking: Some((vi, until)), .. } = self.links[peer] else { return };
+        let answer = self.nic(wire).is_answered(vi);
+        if answer == Ok(false) {
+            return;
+        }
+        self.links[peer].asking = None;
+        self.asking -= 1;
+        match answer {
+            Ok(_) => {
+                self.by_vi.insert((wire, vi), peer);
+                // A process that has sent over another VI goes on there.
+                self.links[peer].vi.get_or_insert(vi);
+            }
+            Err(ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected)
+                if Instant::now() < until =>
+            {
+                self.ask(peer, until);
+            }
+            Err(_) => self.lost.push(peer),
+        }
+    }
+}
+
+impl Links for ViLinks {
+    type Buffer = Received;
+
+    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool {
+        let Link { vi, wire, asking, .. } = self.links[peer];
+        if let Some(vi) = vi {
+            return self.nic(wire).try_send(vi, header, payload);
+        }
+        if asking.is_none() {
+            self.ask(peer, Instant::now() + NO_MATCH_TIMEOUT);
+        }
+        false
+    }
+
+    fn next(&mut self) -> Option<LinkEvent<Received>> {
+        if let Some(peer) = self.lost.pop() {
+            return Some(LinkEvent::Lost(peer));
+        }
+        self.idle += 1;
+        if self.idle >= IDLE_CALLS || self.asking > 0 {
+            self.maintain();
+        }
+        for wire in [Wire::Shm, Wire::Udp] {
+            let event = match self.nic(wire).next() {
+                None => continue,
+                Some(NicEvent::Message(buffer)) => self
+                    .by_vi
+                    .get(&(wire, buffer.vi()))
+                    .map(|peer| LinkEvent::Message(*peer, Received { wire, buffer })),
+                Some(NicEvent::Broken(vi)) => self.by_vi.remove(&(wire, vi)).map(LinkEvent::Lost),
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    fn give_back(&mut self, _peer: PeerNo, Received { wire, buffer }: Received) {
+        self.nic(wire).give_back(buffer);
+    }
+
+    fn pull(&mut self, peer: PeerNo, from: &[Segment], to: &Memory) -> Copied {
+        match self.copies(peer) {
+            None => Copied::NotHere,
+            Some(pid) => copying::pull(pid, from, to),
+        }
+    }
+
+    fn push(&mut self, peer: PeerNo, from: &Memory, to: &[Segment]) -> Copied {
+        match self.copies(peer) {
+            None => Copied::NotHere,
+            Some(pid) => copying::push(pid, from, to),
+        }
+    }
+}
+
+impl ViLinks {
+    /// Returns the process id of a peer, if the system copies between its memory and this process's.
+    fn copies(&mut self, peer: PeerNo) -> Option<u32> {
+        let Link { process, wire, copies, .. } = &mut self.links[peer];
+        let is_allowed = || *wire == Wire::Shm && copying::is_allowed(process);
+        copies.get_or_insert_with(is_allowed).then_some(process.pid)
+    }
+}
+
+/// Returns the discriminator at which a process waits for requests.
+fn discriminator(nonce: &[u8; 16]) -> Vec<u8> {
+    let mut name = b"fi/".to_vec();
+    name.extend(nonce.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+    name
+}
+
+/// Returns a value that processes of one user on one host share, and no others.
+fn host() -> [u8; 8] {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space =
+        std::fs::read_link("/proc/self/ns/net").map(|path| path.into_os_string().into_encoded_bytes());
+    let user = rustix::process::geteuid().as_raw().to_le_bytes();
+    let parts = [boot.trim().as_bytes(), &space.unwrap_or_default(), &user].concat();
+    // FNV-1a (Fowler, Noll and Vo): equal for equal parts, whatever the build.
+    let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.to_le_bytes()
+}
+
+/// Returns an address of this host that peers on other hosts reach.
+fn own_address() -> IpAddr {
+    let all = netdyno_host::interface::addresses().unwrap_or_default();
+    all.into_iter().find(|ip| ip.is_ipv4() && !ip.is_loopback()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}

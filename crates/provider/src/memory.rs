@@ -1,0 +1,129 @@
+//! Memory of the program, which an operation reads or writes.
+
+use smallvec::SmallVec;
+use std::ptr;
+
+/// A part of the program's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its address.
+    pub address: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// Memory of the program, in segments.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    segments: SmallVec<[Segment; 1]>,
+    len: usize,
+}
+
+impl Memory {
+    /// Returns memory in segments.
+    ///
+    /// # Safety
+    /// The segments must be readable, and writable if the operation receives. They must stay so until the
+    /// operation is complete, and the program must not access them in a way that the manual of the
+    /// operation forbids.
+    pub unsafe fn new(segments: impl IntoIterator<Item = Segment>) -> Self {
+        let segments: SmallVec<[Segment; 1]> = segments.into_iter().collect();
+        let len = segments.iter().map(|segment| segment.len as usize).sum();
+        Self { segments, len }
+    }
+
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the segments.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.address)
+    }
+
+    /// Returns `len` bytes from `offset` on, or as many as there are.
+    pub fn part(&self, offset: usize, len: usize) -> Self {
+        let (mut offset, mut left) = (offset as u64, len as u64);
+        let mut part = Self::default();
+        for &Segment { address, len } in &self.segments {
+            let skipped = offset.min(len);
+            let taken = left.min(len - skipped);
+            if taken > 0 {
+                part.segments.push(Segment { address: address + skipped, len: taken });
+            }
+            (offset, left) = (offset - skipped, left - taken);
+            part.len += taken as usize;
+        }
+        part
+    }
+
+    /// Copies bytes from `offset` on into `out`, as many as fit and as there are. Returns their number.
+    pub fn read(&self, offset: usize, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        self.each_part(offset, out.len(), |address, len| {
+            // SAFETY: `new` promises that the memory is readable. `out` has room, because the parts are `out.len()`
+            // bytes long together.
+            unsafe { ptr::copy(pointer(address), out.as_mut_ptr().add(done), len) };
+            done += len;
+        });
+        done
+    }
+
+    /// Copies bytes to `offset`, as many as there is room for. Returns their number.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> usize {
+        let mut done = 0;
+        self.each_part(offset, bytes.len(), |address, len| {
+            // SAFETY: `new` promises that the memory is writable. The parts are `bytes.len()` bytes long together.
+            unsafe { ptr::copy(bytes.as_ptr().add(done), pointer(address), len) };
+            done += len;
+        });
+        done
+    }
+
+    /// Calls `each` with the address and the length of each part of `len` bytes from `offset` on.
+    #[inline]
+    fn each_part(&self, offset: usize, len: usize, mut each: impl FnMut(u64, usize)) {
+        let (mut offset, mut left) = (offset, len);
+        for segment in &self.segments {
+            let skipped = offset.min(segment.len as usize);
+            let taken = left.min(segment.len as usize - skipped);
+            if taken > 0 {
+                each(segment.address + skipped as u64, taken);
+            }
+            (offset, left) = (offset - skipped, left - taken);
+        }
+    }
+}
+
+fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(bytes: &mut [u8]) -> Segment {
+        Segment { address: bytes.as_mut_ptr().expose_provenance() as u64, len: bytes.len() as u64 }
+    }
+
+    #[test]
+    fn bytes_are_read_and_written_across_segments() {
+        let (mut a, mut b) = ([1, 2, 3], [4, 5]);
+        // SAFETY: the arrays outlive the memory.
+        let memory = unsafe { Memory::new([segment(&mut a), segment(&mut []), segment(&mut b)]) };
+        let mut out = [0; 4];
+        assert_eq!((memory.len(), memory.read(2, &mut out)), (5, 3));
+        assert_eq!(out, [3, 4, 5, 0]);
+        assert_eq!(memory.write(1, &[9; 10]), 4);
+        assert_eq!(memory.part(2, 2).read(0, &mut out), 2);
+        assert_eq!((memory.part(4, 10).len(), memory.part(5, 1).len()), (1, 0));
+        assert_eq!((a, b), ([1, 9, 9], [9, 9]));
+    }
+}

@@ -1,0 +1,137 @@
+//! An address vector (fi_av(3)). A program names the endpoints of peers by numbers, in the order of their insertion.
+
+use super::guard::{Errno, entries, missing};
+use super::object::{self, Object};
+use super::state::{AddressVector, Shared, State};
+use crate::abi::{self, Av, AvAttr, AvOps, Fid, Opaque, Ops};
+use crate::engine::{Target, source};
+use crate::links::{NAME_LEN, Name};
+use core::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+use std::{ptr, slice};
+
+#[repr(C)]
+pub struct AvObject {
+    header: Av,
+    shared: Arc<Shared>,
+    pub number: usize,
+}
+
+// SAFETY: the object begins with a `fid_av`.
+unsafe impl Object for AvObject {
+    type Header = Av;
+}
+
+static OPS: Ops = object::ops(close);
+static AV_OPS: AvOps = AvOps {
+    size: size_of::<AvOps>(),
+    insert: Some(insert),
+    insertsvc: Some(no_insert_service),
+    insertsym: Some(no_insert_symmetric),
+    remove: Some(remove),
+    lookup: Some(lookup),
+    straddr: Some(straddr),
+    av_set: Some(no_set),
+};
+
+missing! {
+    fn no_insert_service(*mut Av, *const c_char, *const c_char, *mut u64, u64, Opaque) -> c_int;
+    fn no_insert_symmetric(*mut Av, *const c_char, usize, *const c_char, usize, *mut u64, u64, Opaque) -> c_int;
+    fn no_set(*mut Av, *mut c_void, *mut *mut c_void, Opaque) -> c_int;
+}
+
+/// Opens an address vector.
+pub fn open(shared: Arc<Shared>, attr: Option<&AvAttr>, context: Opaque) -> Result<*mut Av, Errno> {
+    if attr.is_some_and(|attr| !attr.name.is_null() || attr.rx_ctx_bits != 0) {
+        return Err(Errno(abi::ENOSYS));
+    }
+    let number = shared.lock().addresses.insert(AddressVector::default());
+    let header = Av { fid: object::fid(abi::CLASS_AV, context, &OPS), ops: object::table(&AV_OPS) };
+    Ok(AvObject { header, shared, number }.give())
+}
+
+/// Inserts an address. Returns its number.
+fn insert_one(state: &mut State, number: usize, bytes: &[u8]) -> Result<u64, Errno> {
+    let name = Name::parse(bytes).ok_or(Errno(abi::EINVAL))?;
+    let peer = state.engine.links.peer(&name.process);
+    let vector = state.addresses.get_mut(number).ok_or(Errno(abi::EBADF))?;
+    let entry = vector.entries.insert((name, Target { peer, endpoint: name.endpoint })) as u64;
+    vector.by_source.entry(source(peer, name.endpoint)).or_insert(entry);
+    Ok(entry)
+}
+
+entries! {
+    fn close(fid: *mut Fid) -> c_int {
+        let av = AvObject::take(fid);
+        av.shared.lock().addresses.try_remove(av.number);
+        Ok(0)
+    }
+
+    fn insert(
+        av: *mut Av,
+        addr: *const c_void,
+        count: usize,
+        fi_addr: *mut u64,
+        _flags: u64,
+        _context: Opaque,
+    ) -> c_int {
+        let av = AvObject::of(av)?;
+        let all = slice::from_raw_parts(addr.cast::<[u8; NAME_LEN]>(), count);
+        let mut state = av.shared.lock();
+        let mut inserted = 0;
+        for (at, bytes) in all.iter().enumerate() {
+            let number = insert_one(&mut state, av.number, bytes);
+            inserted += c_int::from(number.is_ok());
+            if !fi_addr.is_null() {
+                *fi_addr.add(at) = number.unwrap_or(abi::ADDR_NOTAVAIL);
+            }
+        }
+        Ok(inserted)
+    }
+
+    fn remove(av: *mut Av, fi_addr: *mut u64, count: usize, _flags: u64) -> c_int {
+        let av = AvObject::of(av)?;
+        let mut state = av.shared.lock();
+        let vector = state.addresses.get_mut(av.number).ok_or(Errno(abi::EBADF))?;
+        for address in slice::from_raw_parts(fi_addr, count) {
+            let Some((_, target)) = vector.entries.try_remove(*address as usize) else {
+                return Err(Errno(abi::EINVAL));
+            };
+            vector.by_source.remove(&source(target.peer, target.endpoint));
+        }
+        Ok(0)
+    }
+
+    fn lookup(av: *mut Av, fi_addr: u64, addr: *mut c_void, addrlen: *mut usize) -> c_int {
+        let av = AvObject::of(av)?;
+        let state = av.shared.lock();
+        let vector = state.addresses.get(av.number).ok_or(Errno(abi::EBADF))?;
+        let (name, _) = vector.entries.get(fi_addr as usize).ok_or(Errno(abi::EINVAL))?;
+        let bytes = name.encode();
+        ptr::copy_nonoverlapping(bytes.as_ptr(), addr.cast(), bytes.len().min(*addrlen));
+        *addrlen = bytes.len();
+        Ok(0)
+    }
+}
+
+/// Writes an address as a string.
+unsafe extern "C" fn straddr(
+    _: *mut Av,
+    addr: *const c_void,
+    buf: *mut c_char,
+    len: *mut usize,
+) -> *const c_char {
+    // SAFETY: the program passes an address of this provider, and room of `len` bytes.
+    unsafe {
+        let bytes = slice::from_raw_parts(addr.cast::<u8>(), NAME_LEN);
+        let text = Name::parse(bytes).map_or_else(|| "fi_netdyno://?".into(), |name| name.to_string());
+        let room = *len;
+        if room > 0 {
+            let kept = text.len().min(room - 1);
+            ptr::copy_nonoverlapping(text.as_ptr(), buf.cast(), kept);
+            *buf.add(kept) = 0;
+        }
+        *len = text.len() + 1;
+    }
+    buf
+}

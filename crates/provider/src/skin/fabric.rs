@@ -1,0 +1,105 @@
+//! The provider, and a fabric.
+
+use super::domain;
+use super::guard::{Errno, entries, missing};
+use super::info;
+use super::object::{self, Object};
+use crate::abi::{self, Domain, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque, Ops, Provider};
+use core::ffi::{c_int, c_void};
+use std::cell::UnsafeCell;
+
+/// The version of this provider, as libfabric writes versions.
+pub const VERSION: u32 = 1 << 16;
+/// The version of libfabric's interface.
+const FI_VERSION: u32 = 2 << 16 | 5;
+
+struct Exported(UnsafeCell<Provider>);
+
+// SAFETY: only libfabric writes there, and the program ensures that it does so in one thread.
+unsafe impl Sync for Exported {}
+
+static PROVIDER: Exported = Exported(UnsafeCell::new(Provider {
+    version: VERSION,
+    fi_version: FI_VERSION,
+    context: abi::Context { internal: [std::ptr::null_mut(); 4] },
+    name: info::NAME.as_ptr(),
+    getinfo: Some(info::get_info),
+    fabric: Some(open),
+    cleanup: Some(clean_up),
+}));
+
+/// Returns the provider. libfabric calls this function when it loads the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn fi_prov_ini() -> *mut c_void {
+    PROVIDER.0.get().cast()
+}
+
+unsafe extern "C" fn clean_up() {}
+
+#[repr(C)]
+struct FabricObject {
+    header: Fabric,
+}
+
+// SAFETY: the object begins with a `fid_fabric`.
+unsafe impl Object for FabricObject {
+    type Header = Fabric;
+}
+
+static OPS: Ops = object::ops(close);
+static FABRIC_OPS: FabricOps = FabricOps {
+    size: size_of::<FabricOps>(),
+    domain: Some(open_domain),
+    passive_ep: Some(no_passive),
+    eq_open: Some(no_event_queue),
+    wait_open: Some(no_wait_set),
+    trywait: Some(try_wait),
+    domain2: Some(open_domain_2),
+};
+
+missing! {
+    fn no_passive(*mut Fabric, *mut Info, *mut *mut c_void, Opaque) -> c_int;
+    fn no_event_queue(*mut Fabric, *mut c_void, *mut *mut c_void, Opaque) -> c_int;
+    fn no_wait_set(*mut Fabric, *mut c_void, *mut *mut c_void) -> c_int;
+}
+
+entries! {
+    fn open(_attr: *mut FabricAttr, fabric: *mut *mut Fabric, context: Opaque) -> c_int {
+        let header = Fabric {
+            fid: object::fid(abi::CLASS_FABRIC, context, &OPS),
+            ops: object::table(&FABRIC_OPS),
+            api_version: FI_VERSION,
+        };
+        *fabric = FabricObject { header }.give();
+        Ok(0)
+    }
+
+    fn close(fid: *mut Fid) -> c_int {
+        drop(FabricObject::take(fid));
+        Ok(0)
+    }
+
+    fn open_domain(_fabric: *mut Fabric, _info: *mut Info, domain: *mut *mut Domain, context: Opaque) -> c_int {
+        *domain = domain::open(context)?;
+        Ok(0)
+    }
+
+    fn open_domain_2(
+        _fabric: *mut Fabric,
+        _info: *mut Info,
+        domain: *mut *mut Domain,
+        flags: u64,
+        context: Opaque,
+    ) -> c_int {
+        if flags != 0 {
+            return Err(Errno(abi::EINVAL));
+        }
+        *domain = domain::open(context)?;
+        Ok(0)
+    }
+
+    fn try_wait(_fabric: *mut Fabric, _fids: *mut *mut Fid, _count: c_int) -> c_int {
+        // Nobody wakes a sleeper here: the program must go on polling.
+        Err(Errno(abi::EAGAIN))
+    }
+}

@@ -1,0 +1,196 @@
+//! What the provider offers (fi_getinfo(3)).
+
+use super::fabric::VERSION;
+use super::guard::{Errno, entries};
+use crate::abi::{self, Info};
+use crate::engine::PAYLOAD;
+use crate::frame::MOST_SEGMENTS;
+use core::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+/// The name of the provider.
+pub const NAME: &CStr = c"netdyno";
+/// The format of its addresses: its own.
+const ADDRESS_FORMAT: u32 = 1 << 31 | 0x6e64;
+/// The protocol of its endpoints: its own.
+const PROTOCOL: u32 = 1 << 31 | 0x6e64;
+/// Longest message in bytes.
+pub const LONGEST_MESSAGE: usize = 1 << 40;
+/// Number of operations that an endpoint takes before it asks the program to wait.
+const DEPTH: usize = 4096;
+/// Most objects of a kind in a domain.
+const MOST: usize = 1 << 15;
+/// A tag of 64 bits, of which a program may use all (`FI_TAG_GENERIC`).
+const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+/// Room behind each structure, for members that later versions of libfabric append.
+const SPARE: usize = 256;
+
+const TRANSMIT_CAPS: u64 = abi::MSG | abi::TAGGED | abi::RMA | abi::SEND | abi::READ | abi::WRITE;
+const RECEIVE_CAPS: u64 = abi::MSG
+    | abi::TAGGED
+    | abi::RMA
+    | abi::RECV
+    | abi::REMOTE_READ
+    | abi::REMOTE_WRITE
+    | abi::MULTI_RECV
+    | abi::DIRECTED_RECV
+    | abi::SOURCE;
+const DOMAIN_CAPS: u64 = abi::LOCAL_COMM | abi::REMOTE_COMM;
+const CAPS: u64 = TRANSMIT_CAPS | RECEIVE_CAPS | DOMAIN_CAPS;
+const ORDER: u64 = abi::ORDER_SAS;
+/// Flags of operations that a program may make the default.
+const TRANSMIT_FLAGS: u64 =
+    abi::COMPLETION | abi::INJECT | abi::INJECT_COMPLETE | abi::TRANSMIT_COMPLETE | abi::DELIVERY_COMPLETE;
+const RECEIVE_FLAGS: u64 = abi::COMPLETION | abi::MULTI_RECV;
+
+entries! {
+    fn get_info(
+        _version: u32,
+        node: *const c_char,
+        _service: *const c_char,
+        flags: u64,
+        hints: *const Info,
+        info: *mut *mut Info,
+    ) -> c_int {
+        // An address of a peer that only this provider knows is never a host name.
+        if !node.is_null() && flags & abi::SOURCE == 0 {
+            return Err(Errno(abi::ENODATA));
+        }
+        let wanted = hints.as_ref();
+        if let Some(wanted) = wanted {
+            check(wanted)?;
+        }
+        *info = build(wanted);
+        if (*info).is_null() { Err(Errno(abi::ENOMEM)) } else { Ok(0) }
+    }
+}
+
+/// Checks whether the provider has what the program wants.
+unsafe fn check(hints: &Info) -> Result<(), Errno> {
+    let is_offered = |wanted: u64, offered: u64| wanted & !offered == 0;
+    let mut fits = is_offered(hints.caps, CAPS);
+    fits &= hints.addr_format == 0 || hints.addr_format == ADDRESS_FORMAT;
+    // SAFETY: libfabric passes hints whose members lead to structures, or to nothing.
+    unsafe {
+        if let Some(ep) = hints.ep_attr.as_ref() {
+            fits &= ep.type_ == abi::EP_UNSPEC || ep.type_ == abi::EP_RDM;
+            fits &= ep.protocol == 0 || ep.protocol == PROTOCOL;
+            fits &= ep.max_msg_size <= LONGEST_MESSAGE && ep.msg_prefix_size == 0;
+            fits &= ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1;
+            fits &= ep.max_order_raw_size == 0 && ep.max_order_war_size == 0 && ep.max_order_waw_size == 0;
+        }
+        if let Some(tx) = hints.tx_attr.as_ref() {
+            fits &=
+                is_offered(tx.caps, TRANSMIT_CAPS | DOMAIN_CAPS) && is_offered(tx.op_flags, TRANSMIT_FLAGS);
+            fits &= is_offered(tx.msg_order, ORDER) && is_offered(tx.comp_order, 0);
+            fits &= tx.inject_size <= PAYLOAD && tx.size <= DEPTH;
+            fits &= tx.iov_limit <= MOST_SEGMENTS && tx.rma_iov_limit <= 1;
+        }
+        if let Some(rx) = hints.rx_attr.as_ref() {
+            fits &= is_offered(rx.caps, RECEIVE_CAPS | DOMAIN_CAPS) && is_offered(rx.op_flags, RECEIVE_FLAGS);
+            fits &= is_offered(rx.msg_order, ORDER) && is_offered(rx.comp_order, 0);
+            fits &= rx.size <= DEPTH && rx.iov_limit <= MOST_SEGMENTS;
+        }
+        if let Some(domain) = hints.domain_attr.as_ref() {
+            fits &=
+                domain.control_progress != abi::PROGRESS_AUTO && domain.data_progress != abi::PROGRESS_AUTO;
+            fits &= is_offered(domain.caps, DOMAIN_CAPS) && domain.cq_data_size <= size_of::<u64>();
+            fits &= domain.mr_key_size <= size_of::<u64>() && domain.mr_iov_limit <= MOST_SEGMENTS;
+            fits &= is_name_ours(domain.name);
+        }
+        if let Some(fabric) = hints.fabric_attr.as_ref() {
+            fits &= is_name_ours(fabric.name);
+        }
+    }
+    if fits { Ok(()) } else { Err(Errno(abi::ENODATA)) }
+}
+
+/// Returns whether a name is this provider's, or none.
+unsafe fn is_name_ours(name: *const c_char) -> bool {
+    // SAFETY: names in hints are strings, or nothing.
+    name.is_null() || unsafe { CStr::from_ptr(name) }.to_bytes().eq_ignore_ascii_case(NAME.to_bytes())
+}
+
+/// Allocates a zeroed structure, which libfabric frees.
+unsafe fn allocate<T>() -> *mut T {
+    // SAFETY: any arguments are allowed.
+    unsafe { libc::calloc(1, size_of::<T>() + SPARE).cast() }
+}
+
+/// Returns what the provider offers to a program that wants this.
+unsafe fn build(hints: Option<&Info>) -> *mut Info {
+    // SAFETY: the structures are this function's own, and those of the hints are as libfabric passes them. A structure
+    // of zeros is valid.
+    unsafe {
+        let info = allocate::<Info>();
+        let Some(ours) = info.as_mut() else { return ptr::null_mut() };
+        ours.caps = match hints.map_or(0, |hints| hints.caps) {
+            0 => CAPS,
+            // The primary capabilities are those that the program has asked for; the others come with them.
+            wanted => {
+                wanted
+                    | CAPS
+                        & (DOMAIN_CAPS
+                            | abi::SOURCE
+                            | abi::SEND
+                            | abi::RECV
+                            | abi::READ
+                            | abi::WRITE
+                            | abi::REMOTE_READ
+                            | abi::REMOTE_WRITE)
+            }
+        };
+        ours.addr_format = ADDRESS_FORMAT;
+        (ours.tx_attr, ours.rx_attr) = (allocate(), allocate());
+        (ours.ep_attr, ours.domain_attr, ours.fabric_attr) = (allocate(), allocate(), allocate());
+        let (Some(tx), Some(rx)) = (ours.tx_attr.as_mut(), ours.rx_attr.as_mut()) else { return info };
+        let hinted_tx = hints.and_then(|hints| hints.tx_attr.as_ref());
+        let hinted_rx = hints.and_then(|hints| hints.rx_attr.as_ref());
+        tx.caps = ours.caps & (TRANSMIT_CAPS | DOMAIN_CAPS);
+        tx.op_flags = hinted_tx.map_or(0, |hinted| hinted.op_flags);
+        tx.msg_order = ORDER;
+        tx.inject_size = PAYLOAD;
+        tx.size = DEPTH;
+        tx.iov_limit = MOST_SEGMENTS;
+        tx.rma_iov_limit = 1;
+        rx.caps = ours.caps & (RECEIVE_CAPS | DOMAIN_CAPS);
+        rx.op_flags = hinted_rx.map_or(0, |hinted| hinted.op_flags);
+        rx.msg_order = ORDER;
+        rx.size = DEPTH;
+        rx.iov_limit = MOST_SEGMENTS;
+        if let Some(ep) = ours.ep_attr.as_mut() {
+            let hinted = hints.and_then(|hints| hints.ep_attr.as_ref());
+            ep.type_ = abi::EP_RDM;
+            ep.protocol = PROTOCOL;
+            ep.protocol_version = 1;
+            ep.max_msg_size = LONGEST_MESSAGE;
+            ep.mem_tag_format = hinted.map_or(0, |hinted| hinted.mem_tag_format);
+            if ep.mem_tag_format == 0 {
+                ep.mem_tag_format = TAG_FORMAT;
+            }
+            (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
+        }
+        if let Some(domain) = ours.domain_attr.as_mut() {
+            let hinted = hints.and_then(|hints| hints.domain_attr.as_ref());
+            let either = |wanted: u32, other: u32| if wanted == 0 { other } else { wanted };
+            domain.name = libc::strdup(NAME.as_ptr());
+            domain.threading = either(hinted.map_or(0, |hinted| hinted.threading), abi::THREAD_SAFE);
+            (domain.control_progress, domain.data_progress) = (abi::PROGRESS_MANUAL, abi::PROGRESS_MANUAL);
+            domain.resource_mgmt = abi::RM_ENABLED;
+            domain.av_type = either(hinted.map_or(0, |hinted| hinted.av_type), abi::AV_TABLE);
+            domain.mr_key_size = size_of::<u64>();
+            domain.cq_data_size = size_of::<u64>();
+            (domain.cq_cnt, domain.ep_cnt, domain.cntr_cnt) = (MOST, MOST, MOST);
+            (domain.tx_ctx_cnt, domain.rx_ctx_cnt) = (MOST, MOST);
+            (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+            domain.mr_iov_limit = MOST_SEGMENTS;
+            domain.caps = DOMAIN_CAPS;
+            domain.mr_cnt = MOST;
+        }
+        if let Some(fabric) = ours.fabric_attr.as_mut() {
+            fabric.name = libc::strdup(NAME.as_ptr());
+            fabric.prov_version = VERSION;
+        }
+        info
+    }
+}

@@ -1,0 +1,16 @@
+//! The C interface: the objects and tables of functions of libfabric.
+
+mod addresses;
+mod counter;
+mod domain;
+mod endpoint;
+mod fabric;
+mod guard;
+mod info;
+mod object;
+mod onesided;
+mod queue;
+mod region;
+mod state;
+
+pub use fabric::fi_prov_ini;

@@ -1,0 +1,236 @@
+//! A completion queue (fi_cq(3)).
+
+use super::guard::{Errno, entries};
+use super::object::{self, Object};
+use super::state::{Shared, State};
+use crate::abi::{self, Cq, CqAttr, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
+use crate::engine::{Completion, Failure};
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{ptr, thread};
+
+/// Polls of a waiting program between two yields of the processor.
+const POLLS_PER_YIELD: u32 = 64;
+
+#[repr(C)]
+pub struct CqObject {
+    header: Cq,
+    shared: Arc<Shared>,
+    pub number: usize,
+    /// Length of an entry in bytes: the formats are beginnings of the longest one.
+    entry_len: usize,
+}
+
+// SAFETY: the object begins with a `fid_cq`.
+unsafe impl Object for CqObject {
+    type Header = Cq;
+}
+
+static OPS: Ops = object::ops(close);
+static CQ_OPS: CqOps = CqOps {
+    size: size_of::<CqOps>(),
+    read: Some(read),
+    readfrom: Some(readfrom),
+    readerr: Some(readerr),
+    sread: Some(sread),
+    sreadfrom: Some(sreadfrom),
+    signal: Some(signal),
+    strerror: Some(strerror),
+};
+
+fn entry_len(format: c_uint) -> Option<usize> {
+    Some(match format {
+        abi::CQ_FORMAT_UNSPEC | abi::CQ_FORMAT_CONTEXT => offset_of!(Entry, flags),
+        abi::CQ_FORMAT_MSG => offset_of!(Entry, buf),
+        abi::CQ_FORMAT_DATA => offset_of!(Entry, tag),
+        abi::CQ_FORMAT_TAGGED => size_of::<Entry>(),
+        _ => return None,
+    })
+}
+
+/// Opens a completion queue.
+pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> Result<*mut Cq, Errno> {
+    let format = attr.as_ref().map_or(abi::CQ_FORMAT_UNSPEC, |attr| attr.format);
+    let entry_len = entry_len(format).ok_or(Errno(abi::ENOSYS))?;
+    if let Some(attr) = attr {
+        if attr.wait_obj != abi::WAIT_NONE
+            && attr.wait_obj != abi::WAIT_UNSPEC
+            && attr.wait_obj != abi::WAIT_YIELD
+        {
+            return Err(Errno(abi::ENOSYS));
+        }
+        if format == abi::CQ_FORMAT_UNSPEC {
+            attr.format = abi::CQ_FORMAT_CONTEXT;
+        }
+    }
+    let number = shared.lock().engine.completions.queues.insert(Default::default());
+    let header = Cq { fid: object::fid(abi::CLASS_CQ, context, &OPS), ops: object::table(&CQ_OPS) };
+    Ok(CqObject { header, shared, number, entry_len }.give())
+}
+
+/// Returns the number of a sender in the first address vector that has it.
+fn address_of(state: &State, source: u64) -> u64 {
+    let mut known = state.addresses.iter().filter_map(|(_, vector)| vector.by_source.get(&source));
+    known.next().copied().unwrap_or(abi::ADDR_NOTAVAIL)
+}
+
+impl CqObject {
+    /// Reads up to `count` entries into `buf`, and their senders into `sources` if that is not null.
+    unsafe fn read(&self, buf: *mut c_void, count: usize, sources: *mut u64) -> Result<isize, Errno> {
+        let mut state = self.shared.lock();
+        let is_empty = |state: &State| {
+            state.engine.completions.queues.get(self.number).is_none_or(|queue| queue.entries.is_empty())
+        };
+        if is_empty(&state) {
+            state.engine.progress();
+        }
+        let mut done = 0;
+        while done < count
+            && let Some(queue) = state.engine.completions.queues.get_mut(self.number)
+            && let Some(first) = queue.entries.front()
+        {
+            if first.failure.is_some() {
+                return if done > 0 { Ok(done as isize) } else { Err(Errno(abi::EAVAIL)) };
+            }
+            let completion = *first;
+            queue.entries.pop_front();
+            let Completion { context, flags, len, buffer, data, tag, source, .. } = completion;
+            let entry = Entry {
+                op_context: ptr::with_exposed_provenance_mut(context),
+                flags,
+                len,
+                buf: ptr::with_exposed_provenance_mut(buffer as usize),
+                data,
+                tag,
+            };
+            // SAFETY: the program has room for `count` entries of its format, and for as many senders.
+            unsafe {
+                let to = buf.cast::<u8>().add(done * self.entry_len);
+                ptr::copy_nonoverlapping((&raw const entry).cast::<u8>(), to, self.entry_len);
+                if !sources.is_null() {
+                    *sources.add(done) = address_of(&state, source);
+                }
+            }
+            done += 1;
+        }
+        if done == 0 { Err(Errno(abi::EAGAIN)) } else { Ok(done as isize) }
+    }
+
+    /// Reads entries, and waits until there is one, for `timeout` milliseconds at most; for ever if it is negative.
+    unsafe fn wait(
+        &self,
+        buf: *mut c_void,
+        count: usize,
+        sources: *mut u64,
+        timeout: c_int,
+    ) -> Result<isize, Errno> {
+        let until =
+            u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        for nth in 1_u32.. {
+            // SAFETY: as the caller has promised.
+            let read = unsafe { self.read(buf, count, sources) };
+            if read != Err(Errno(abi::EAGAIN)) || until.is_some_and(|until| Instant::now() >= until) {
+                return read;
+            }
+            if nth.is_multiple_of(POLLS_PER_YIELD) {
+                thread::yield_now();
+            }
+        }
+        Err(Errno(abi::EAGAIN))
+    }
+}
+
+fn errno_of(failure: Failure) -> isize {
+    match failure {
+        Failure::Truncated => abi::ETRUNC,
+        Failure::Cancelled => abi::ECANCELED,
+        Failure::PeerLost => abi::ECONNABORTED,
+        Failure::NoEndpoint => abi::ECONNREFUSED,
+        Failure::NoMemory => abi::EACCES,
+        Failure::NotCopied => abi::EIO,
+        Failure::NoMessage => abi::ENOMSG,
+    }
+}
+
+entries! {
+    fn close(fid: *mut Fid) -> c_int {
+        let cq = CqObject::take(fid);
+        cq.shared.lock().engine.completions.queues.try_remove(cq.number);
+        Ok(0)
+    }
+
+    fn read(cq: *mut Cq, buf: *mut c_void, count: usize) -> isize {
+        CqObject::of(cq)?.read(buf, count, ptr::null_mut())
+    }
+
+    fn readfrom(cq: *mut Cq, buf: *mut c_void, count: usize, src_addr: *mut u64) -> isize {
+        CqObject::of(cq)?.read(buf, count, src_addr)
+    }
+
+    fn readerr(cq: *mut Cq, buf: *mut ErrEntry, _flags: u64) -> isize {
+        let cq = CqObject::of(cq)?;
+        let mut state = cq.shared.lock();
+        let queue = state.engine.completions.queues.get_mut(cq.number).ok_or(Errno(abi::EBADF))?;
+        let Some((failure, missing)) = queue.entries.front().and_then(|first| first.failure) else {
+            return Err(Errno(abi::EAGAIN));
+        };
+        if let Some(completion) = queue.entries.pop_front() {
+            let Completion { context, flags, len, buffer, data, tag, .. } = completion;
+            let entry = buf.as_mut().ok_or(Errno(abi::EINVAL))?;
+            *entry = ErrEntry {
+                op_context: ptr::with_exposed_provenance_mut(context),
+                flags,
+                len,
+                buf: ptr::with_exposed_provenance_mut(buffer as usize),
+                data,
+                tag,
+                olen: missing,
+                err: errno_of(failure) as c_int,
+                prov_errno: 0,
+                err_data: entry.err_data,
+                err_data_size: 0,
+            };
+        }
+        Ok(1)
+    }
+
+    fn sread(cq: *mut Cq, buf: *mut c_void, count: usize, _cond: *const c_void, timeout: c_int) -> isize {
+        CqObject::of(cq)?.wait(buf, count, ptr::null_mut(), timeout)
+    }
+
+    fn sreadfrom(
+        cq: *mut Cq,
+        buf: *mut c_void,
+        count: usize,
+        src_addr: *mut u64,
+        _cond: *const c_void,
+        timeout: c_int,
+    ) -> isize {
+        CqObject::of(cq)?.wait(buf, count, src_addr, timeout)
+    }
+
+    fn signal(_cq: *mut Cq) -> c_int {
+        Err(Errno(abi::ENOSYS))
+    }
+}
+
+unsafe extern "C" fn strerror(
+    _: *mut Cq,
+    _: c_int,
+    _: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = c"the error number says all";
+    if !buf.is_null() && len > 0 {
+        let kept = text.count_bytes().min(len - 1);
+        // SAFETY: the program has room for `len` bytes.
+        unsafe {
+            ptr::copy_nonoverlapping(text.as_ptr(), buf, kept);
+            *buf.add(kept) = 0;
+        }
+    }
+    text.as_ptr()
+}

@@ -1,0 +1,112 @@
+//! Registered memory (fi_mr(3)). The program chooses the keys, and peers name bytes by their offset.
+
+use super::domain;
+use super::guard::{Errno, entries};
+use super::object::{self, Object};
+use super::state::Shared;
+use crate::abi::{self, Fid, IoVec, Mr, MrAttr, Opaque, Ops};
+use crate::engine::{Access, Region};
+use crate::memory::{Memory, Segment};
+use core::ffi::{c_int, c_void};
+use std::collections::hash_map::Entry;
+use std::slice;
+use std::sync::Arc;
+
+#[repr(C)]
+struct RegionObject {
+    header: Mr,
+    shared: Arc<Shared>,
+}
+
+// SAFETY: the object begins with a `fid_mr`.
+unsafe impl Object for RegionObject {
+    type Header = Mr;
+}
+
+/// A memory region may be bound to an endpoint, which has no effect here.
+static OPS: Ops = Ops { bind: Some(bind), control: Some(control), ..object::ops(close) };
+
+/// Returns the segments of an array of `iovec`.
+///
+/// # Safety
+/// The array must have `count` members.
+pub unsafe fn segments<'a>(iov: *const IoVec, count: usize) -> impl Iterator<Item = Segment> + 'a {
+    // SAFETY: as the caller has promised. An array without members may be null.
+    let all = if count == 0 { &[][..] } else { unsafe { slice::from_raw_parts(iov, count) } };
+    all.iter()
+        .map(|part| Segment { address: part.iov_base.expose_provenance() as u64, len: part.iov_len as u64 })
+}
+
+fn insert(
+    shared: Arc<Shared>,
+    memory: Memory,
+    access: u64,
+    key: u64,
+    context: Opaque,
+) -> Result<*mut Mr, Errno> {
+    let access = Access {
+        can_be_read: access & abi::REMOTE_READ != 0,
+        can_be_written: access & abi::REMOTE_WRITE != 0,
+    };
+    match shared.lock().engine.regions.entry(key) {
+        Entry::Occupied(_) => return Err(Errno(abi::ENOKEY)),
+        Entry::Vacant(place) => drop(place.insert(Region { memory, access })),
+    }
+    let fid = object::fid(abi::CLASS_MR, context, &OPS);
+    Ok(RegionObject { header: Mr { fid, mem_desc: std::ptr::null_mut(), key }, shared }.give())
+}
+
+entries! {
+    fn close(fid: *mut Fid) -> c_int {
+        let region = RegionObject::take(fid);
+        region.shared.lock().engine.regions.remove(&region.header.key);
+        Ok(0)
+    }
+
+    fn bind(_fid: *mut Fid, _to: *mut Fid, _flags: u64) -> c_int {
+        Ok(0)
+    }
+
+    fn control(_fid: *mut Fid, command: c_int, _arg: Opaque) -> c_int {
+        if command == abi::ENABLE { Ok(0) } else { Err(Errno(abi::ENOSYS)) }
+    }
+
+    fn register(
+        fid: *mut Fid,
+        buf: *const c_void,
+        len: usize,
+        access: u64,
+        _offset: u64,
+        requested_key: u64,
+        _flags: u64,
+        mr: *mut *mut Mr,
+        context: Opaque,
+    ) -> c_int {
+        let segment = Segment { address: buf.expose_provenance() as u64, len: len as u64 };
+        *mr = insert(domain::shared(fid)?, Memory::new([segment]), access, requested_key, context)?;
+        Ok(0)
+    }
+
+    fn register_segments(
+        fid: *mut Fid,
+        iov: *const IoVec,
+        count: usize,
+        access: u64,
+        _offset: u64,
+        requested_key: u64,
+        _flags: u64,
+        mr: *mut *mut Mr,
+        context: Opaque,
+    ) -> c_int {
+        let memory = Memory::new(segments(iov, count));
+        *mr = insert(domain::shared(fid)?, memory, access, requested_key, context)?;
+        Ok(0)
+    }
+
+    fn register_attributes(fid: *mut Fid, attr: *const MrAttr, _flags: u64, mr: *mut *mut Mr) -> c_int {
+        let attr = attr.as_ref().ok_or(Errno(abi::EINVAL))?;
+        let memory = Memory::new(segments(attr.mr_iov, attr.iov_count));
+        *mr = insert(domain::shared(fid)?, memory, attr.access, attr.requested_key, attr.context)?;
+        Ok(0)
+    }
+}
