@@ -5,6 +5,8 @@
 //! Each table of functions begins with its size. Later versions of libfabric only append members, so the
 //! size tells which members a table has.
 
+#![forbid(unsafe_code)]
+
 #[allow(clippy::type_complexity, dead_code, missing_docs, non_camel_case_types, reason = "C declares them")]
 #[rustfmt::skip]
 mod generated;

@@ -19,7 +19,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("job", &["host", "clock"]),
     ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin"]),
     ("report", &["measure"]),
-    ("apparatus", &["protocol", "clock"]),
+    ("libfabric", &[]),
+    ("apparatus", &["protocol", "clock", "libfabric"]),
+    ("provider", &["stack", "host", "libfabric"]),
     ("vipl", &["stack", "host"]),
     (
         "netdyno",
@@ -28,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates with `unsafe`; all others forbid it.
-const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus", "vipl"];
+const UNSAFE: &[&str] = &["clock", "host", "stack", "plugin", "apparatus", "provider", "vipl"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -103,6 +105,7 @@ const GUARDS: &[&str] = &[
     "guard::enter_first(",
     "FAILED }",
     "WAS_CLOSED.store(",
+    "PROVIDER.0.get()",
     "crate::fake_calls::called(",
 ];
 

@@ -1,7 +1,7 @@
 //! An address vector (fi_av(3)). A program names the endpoints of peers by numbers, in the order of their insertion.
 
 use super::guard::{Errno, entries, missing};
-use super::object::{self, Object};
+use super::object::{self, Object, copy_text};
 use super::state::{AddressVector, Shared, State};
 use crate::abi::{self, Av, AvAttr, AvOps, Fid, Opaque, Ops};
 use crate::engine::{Target, source};
@@ -114,24 +114,13 @@ entries! {
     }
 }
 
-/// Writes an address as a string.
-unsafe extern "C" fn straddr(
-    _: *mut Av,
-    addr: *const c_void,
-    buf: *mut c_char,
-    len: *mut usize,
-) -> *const c_char {
-    // SAFETY: the program passes an address of this provider, and room of `len` bytes.
-    unsafe {
-        let bytes = slice::from_raw_parts(addr.cast::<u8>(), NAME_LEN);
-        let text = Name::parse(bytes).map_or_else(|| "fi_netdyno://?".into(), |name| name.to_string());
-        let room = *len;
-        if room > 0 {
-            let kept = text.len().min(room - 1);
-            ptr::copy_nonoverlapping(text.as_ptr(), buf.cast(), kept);
-            *buf.add(kept) = 0;
-        }
+entries! {
+    /// Writes an address as a string.
+    fn straddr(_av: *mut Av, addr: *const c_void, buf: *mut c_char, len: *mut usize) -> *const c_char {
+        let name = Name::parse(slice::from_raw_parts(addr.cast::<u8>(), NAME_LEN));
+        let text = name.map_or_else(|| "fi_netdyno://?".into(), |name| name.to_string());
+        copy_text(text.as_bytes(), buf, *len);
         *len = text.len() + 1;
+        Ok(buf.cast_const())
     }
-    buf
 }

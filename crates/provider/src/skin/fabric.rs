@@ -8,8 +8,6 @@ use crate::abi::{self, Domain, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque,
 use core::ffi::{c_int, c_void};
 use std::cell::UnsafeCell;
 
-/// The version of this provider, as libfabric writes versions.
-pub const VERSION: u32 = 1 << 16;
 /// The version of libfabric's interface.
 const FI_VERSION: u32 = 2 << 16 | 5;
 
@@ -19,7 +17,7 @@ struct Exported(UnsafeCell<Provider>);
 unsafe impl Sync for Exported {}
 
 static PROVIDER: Exported = Exported(UnsafeCell::new(Provider {
-    version: VERSION,
+    version: info::VERSION,
     fi_version: FI_VERSION,
     context: abi::Context { internal: [std::ptr::null_mut(); 4] },
     name: info::NAME.as_ptr(),
@@ -33,8 +31,6 @@ static PROVIDER: Exported = Exported(UnsafeCell::new(Provider {
 pub extern "C" fn fi_prov_ini() -> *mut c_void {
     PROVIDER.0.get().cast()
 }
-
-unsafe extern "C" fn clean_up() {}
 
 #[repr(C)]
 struct FabricObject {
@@ -64,6 +60,10 @@ missing! {
 }
 
 entries! {
+    fn clean_up() -> () {
+        Ok(())
+    }
+
     fn open(_attr: *mut FabricAttr, fabric: *mut *mut Fabric, context: Opaque) -> c_int {
         let header = Fabric {
             fid: object::fid(abi::CLASS_FABRIC, context, &OPS),

@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::engine::Refused;
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An error number of libfabric, positive.
@@ -44,6 +44,18 @@ impl Answer for u64 {
     fn failed(_: Errno) -> Self {
         0
     }
+}
+
+/// A string; none if the function failed.
+impl Answer for *const c_char {
+    fn failed(_: Errno) -> Self {
+        std::ptr::null()
+    }
+}
+
+/// A function without an answer.
+impl Answer for () {
+    fn failed(_: Errno) -> Self {}
 }
 
 /// Runs the body of a function.

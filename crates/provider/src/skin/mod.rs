@@ -8,9 +8,8 @@ mod fabric;
 mod guard;
 mod info;
 mod object;
-mod onesided;
 mod queue;
-mod region;
+mod segments;
 mod state;
 
 pub use fabric::fi_prov_ini;

@@ -67,3 +67,18 @@ missing! {
     fn no_tostr(*const Fid, *mut c_char, usize) -> c_int;
     fn no_ops_set(*mut Fid, *const c_char, u64, Opaque, Opaque) -> c_int;
 }
+
+/// Writes a text as a string into `len` bytes of the program, as much as fits.
+///
+/// # Safety
+/// `len` bytes must be writable there.
+pub unsafe fn copy_text(text: &[u8], to: *mut c_char, len: usize) {
+    if let Some(most) = len.checked_sub(1) {
+        let kept = text.len().min(most);
+        // SAFETY: as the caller has promised.
+        unsafe {
+            ptr::copy_nonoverlapping(text.as_ptr(), to.cast(), kept);
+            *to.add(kept) = 0;
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A completion queue (fi_cq(3)).
 
 use super::guard::{Errno, entries};
-use super::object::{self, Object};
+use super::object::{self, Object, copy_text};
 use super::state::{Shared, State};
 use crate::abi::{self, Cq, CqAttr, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::engine::{Completion, Failure};
@@ -214,23 +214,12 @@ entries! {
     fn signal(_cq: *mut Cq) -> c_int {
         Err(Errno(abi::ENOSYS))
     }
-}
 
-unsafe extern "C" fn strerror(
-    _: *mut Cq,
-    _: c_int,
-    _: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    let text = c"the error number says all";
-    if !buf.is_null() && len > 0 {
-        let kept = text.count_bytes().min(len - 1);
-        // SAFETY: the program has room for `len` bytes.
-        unsafe {
-            ptr::copy_nonoverlapping(text.as_ptr(), buf, kept);
-            *buf.add(kept) = 0;
+    fn strerror(_cq: *mut Cq, _errno: c_int, _data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char {
+        let text = c"the error number says all";
+        if !buf.is_null() {
+            copy_text(text.to_bytes(), buf, len);
         }
+        Ok(text.as_ptr())
     }
-    text.as_ptr()
 }

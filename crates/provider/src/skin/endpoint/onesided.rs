@@ -1,11 +1,12 @@
 //! RDMA (fi_rma(3)) and atomic operations (fi_atomic(3)) of an endpoint.
 
-use super::endpoint::{EndpointObject, data_of, one, or_progress, several, wants};
-use super::guard::{Errno, entries, missing};
+use super::{EndpointObject, data_of, or_progress, wants};
 use crate::abi::{self, AtomicMsg, AtomicOps, Ep, IoCount, IoVec, Opaque, RmaMsg, RmaOps};
 use crate::engine::Place;
 use crate::memory::Memory;
+use crate::skin::guard::{Errno, entries, missing};
 use crate::skin::object::Object;
+use crate::skin::segments::{one, several};
 use core::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 

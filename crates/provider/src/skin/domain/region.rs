@@ -1,15 +1,15 @@
 //! Registered memory (fi_mr(3)). The program chooses the keys, and peers name bytes by their offset.
 
-use super::domain;
-use super::guard::{Errno, entries};
-use super::object::{self, Object};
-use super::state::Shared;
+use super::shared;
 use crate::abi::{self, Fid, IoVec, Mr, MrAttr, Opaque, Ops};
 use crate::engine::{Access, Region};
-use crate::memory::{Memory, Segment};
+use crate::memory::Memory;
+use crate::skin::guard::{Errno, entries};
+use crate::skin::object::{self, Object};
+use crate::skin::segments::{one, segments};
+use crate::skin::state::Shared;
 use core::ffi::{c_int, c_void};
 use std::collections::hash_map::Entry;
-use std::slice;
 use std::sync::Arc;
 
 #[repr(C)]
@@ -25,17 +25,6 @@ unsafe impl Object for RegionObject {
 
 /// A memory region may be bound to an endpoint, which has no effect here.
 static OPS: Ops = Ops { bind: Some(bind), control: Some(control), ..object::ops(close) };
-
-/// Returns the segments of an array of `iovec`.
-///
-/// # Safety
-/// The array must have `count` members.
-pub unsafe fn segments<'a>(iov: *const IoVec, count: usize) -> impl Iterator<Item = Segment> + 'a {
-    // SAFETY: as the caller has promised. An array without members may be null.
-    let all = if count == 0 { &[][..] } else { unsafe { slice::from_raw_parts(iov, count) } };
-    all.iter()
-        .map(|part| Segment { address: part.iov_base.expose_provenance() as u64, len: part.iov_len as u64 })
-}
 
 fn insert(
     shared: Arc<Shared>,
@@ -82,8 +71,7 @@ entries! {
         mr: *mut *mut Mr,
         context: Opaque,
     ) -> c_int {
-        let segment = Segment { address: buf.expose_provenance() as u64, len: len as u64 };
-        *mr = insert(domain::shared(fid)?, Memory::new([segment]), access, requested_key, context)?;
+        *mr = insert(shared(fid)?, one(buf, len), access, requested_key, context)?;
         Ok(0)
     }
 
@@ -99,14 +87,14 @@ entries! {
         context: Opaque,
     ) -> c_int {
         let memory = Memory::new(segments(iov, count));
-        *mr = insert(domain::shared(fid)?, memory, access, requested_key, context)?;
+        *mr = insert(shared(fid)?, memory, access, requested_key, context)?;
         Ok(0)
     }
 
     fn register_attributes(fid: *mut Fid, attr: *const MrAttr, _flags: u64, mr: *mut *mut Mr) -> c_int {
         let attr = attr.as_ref().ok_or(Errno(abi::EINVAL))?;
         let memory = Memory::new(segments(attr.mr_iov, attr.iov_count));
-        *mr = insert(domain::shared(fid)?, memory, attr.access, attr.requested_key, attr.context)?;
+        *mr = insert(shared(fid)?, memory, attr.access, attr.requested_key, attr.context)?;
         Ok(0)
     }
 }

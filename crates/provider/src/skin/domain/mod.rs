@@ -1,9 +1,11 @@
 //! A domain: it owns the engine.
 
+mod region;
+
 use super::guard::{Errno, entries, missing};
 use super::object::{self, Object};
 use super::state::Shared;
-use super::{addresses, counter, endpoint, queue, region};
+use super::{addresses, counter, endpoint, queue};
 use crate::abi::{
     self, Av, AvAttr, Cntr, CntrAttr, Cq, CqAttr, Domain, DomainOps, Ep, Fid, Info, MrOps, Opaque, Ops,
 };
