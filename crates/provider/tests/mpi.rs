@@ -41,7 +41,14 @@ fn compile(compiler: &Path, name: &str, folder: &Path) -> PathBuf {
 }
 
 /// Runs a program with this number of ranks over the provider. Without a provider the run fails.
-fn run(compiler: &Path, folder: &Path, program: &Path, ranks: usize, arguments: &[&str]) -> Output {
+fn run(
+    compiler: &Path,
+    folder: &Path,
+    program: &Path,
+    ranks: usize,
+    arguments: &[&str],
+    wire: &str,
+) -> Output {
     let library = std::env::current_exe().unwrap().with_file_name("libnetdyno_provider_fi.so");
     let place = folder.join("libnetdyno_provider_fi.so");
     if !place.exists() {
@@ -50,7 +57,7 @@ fn run(compiler: &Path, folder: &Path, program: &Path, ranks: usize, arguments: 
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "120"]).arg(compiler.with_file_name("mpiexec"));
     command.args(["-n", &ranks.to_string()]).arg(program).args(arguments).stdin(Stdio::null());
-    command.env("FI_PROVIDER_PATH", folder).env("FI_PROVIDER", "netdyno");
+    command.env("FI_PROVIDER_PATH", folder).env("FI_PROVIDER", "netdyno").env("FI_NETDYNO_WIRE", wire);
     // MPICH: libfabric also within a host.
     command.env("MPIR_CVAR_CH4_NETMOD", "ofi").env("MPIR_CVAR_NOLOCAL", "1");
     // Open MPI: libfabric for messages and collective operations, more ranks than processors, and as root.
@@ -74,8 +81,8 @@ fn messages_collectives_and_windows_are_what_mpi_promises() {
     for compiler in compilers() {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(&compiler, "semantics", folder.path());
-        for ranks in [2, 3] {
-            assert_well(&run(&compiler, folder.path(), &program, ranks, &["5000"]));
+        for (ranks, wire) in [(2, "shm"), (3, "shm"), (2, "udp")] {
+            assert_well(&run(&compiler, folder.path(), &program, ranks, &["5000"], wire));
         }
     }
 }
@@ -93,7 +100,22 @@ fn nothing_stays_in_shared_memory() {
     for compiler in compilers() {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(&compiler, "semantics", folder.path());
-        assert_well(&run(&compiler, folder.path(), &program, 2, &["100"]));
+        assert_well(&run(&compiler, folder.path(), &program, 2, &["100"], "shm"));
     }
     assert_eq!(files(), before);
+}
+
+#[test]
+fn a_wrong_wire_is_named() {
+    let _alone = PROCESSORS.lock();
+    for compiler in compilers() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile(&compiler, "semantics", folder.path());
+        let output = run(&compiler, folder.path(), &program, 1, &["100"], "ether");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains("FI_NETDYNO_WIRE is 'ether': use shm or udp"),
+            "{said}"
+        );
+    }
 }

@@ -20,11 +20,27 @@ pub struct Process {
     pub host: [u8; 8],
     /// A random number.
     pub nonce: [u8; 16],
-    /// The address of its UDP socket, as Virtual Interfaces name it; zeros if it has none.
+    /// The address of its UDP socket, as Virtual Interfaces name it, with zeros behind it.
     pub udp: [u8; 18],
 }
 
+/// Length of the address of a socket in bytes, with IPv4.
+const UDP_V4_LEN: usize = 6;
+
 impl Process {
+    /// Returns [`Process::udp`] for the address of a socket.
+    pub fn udp_of(host: &[u8]) -> [u8; 18] {
+        let mut udp = [0; 18];
+        udp.iter_mut().zip(host).for_each(|(to, from)| *to = *from);
+        udp
+    }
+
+    /// Returns the address of its UDP socket. An address with IPv6 is longer, and ends with a port that is not 0.
+    pub fn udp_host(&self) -> Vec<u8> {
+        let (short, rest) = self.udp.split_at(UDP_V4_LEN);
+        if rest.iter().all(|byte| *byte == 0) { short.to_vec() } else { self.udp.to_vec() }
+    }
+
     /// Returns the bytes of the process.
     pub fn encode(&self) -> [u8; PROCESS_LEN] {
         let mut bytes = [0; PROCESS_LEN];

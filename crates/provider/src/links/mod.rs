@@ -19,11 +19,23 @@ use rustc_hash::FxHashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
-/// Calls without an event between two looks for requests and lost peers. A look takes a system call.
-const IDLE_CALLS: u32 = 1024;
+/// Calls between two looks for requests and lost peers. A look takes a system call.
+const IDLE_CALLS: u32 = 8192;
 /// Time in which a process that does not wait for requests is asked again. It may be busy with others.
 const NO_MATCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why the connections of a process cannot be opened.
+#[derive(Debug, Error)]
+pub enum LinksError {
+    /// A provider of Virtual Interfaces could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no such wire.
+    #[error("FI_NETDYNO_WIRE is '{0}': use shm or udp")]
+    NoWire(String),
+}
 
 /// The wire of a VI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,8 +92,14 @@ impl ViLinks {
     /// Opens the connections of this process.
     ///
     /// # Errors
-    /// Returns an error if the system refuses memory, a socket or another resource.
-    pub fn open() -> Result<Self, OpenError> {
+    /// Returns an error if the system refuses memory, a socket or another resource, or if `FI_NETDYNO_WIRE` is wrong.
+    pub fn open() -> Result<Self, LinksError> {
+        let own_wire = match std::env::var("FI_NETDYNO_WIRE") {
+            Err(_) => Wire::Shm,
+            Ok(name) if name == "shm" => Wire::Shm,
+            Ok(name) if name == "udp" => Wire::Udp,
+            Ok(name) => return Err(LinksError::NoWire(name)),
+        };
         let nonce: [u8; 16] = random::bytes().unwrap_or_default();
         let proof = Box::new(nonce);
         let bind = SocketAddr::new(own_address(), 0);
@@ -90,9 +108,10 @@ impl ViLinks {
         let process = Process {
             pid: std::process::id(),
             proof: proof.as_ptr().expose_provenance() as u64,
-            host: host(),
+            // A process that shares its host with nobody sends over UDP to all.
+            host: if own_wire == Wire::Shm { host() } else { nonce[..8].try_into().unwrap_or_default() },
             nonce,
-            udp: udp.host().try_into().unwrap_or([0; 18]),
+            udp: Process::udp_of(&udp.host()),
         };
         let own = Link { process, wire: Wire::Shm, vi: None, asking: None, copies: Some(true) };
         Ok(Self {
@@ -137,7 +156,7 @@ impl ViLinks {
         let Link { process, wire, .. } = self.links[peer];
         let host = match wire {
             Wire::Shm => self.shm.host(),
-            Wire::Udp => process.udp.to_vec(),
+            Wire::Udp => process.udp_host(),
         };
         let (from, to) = (self.process.encode(), nic::address(&host, &discriminator(&process.nonce)));
         let asked = self.nic(wire).ask(&from, to);
@@ -283,4 +302,106 @@ fn host() -> [u8; 8] {
 fn own_address() -> IpAddr {
     let all = netdyno_host::interface::addresses().unwrap_or_default();
     all.into_iter().find(|ip| ip.is_ipv4() && !ip.is_loopback()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+#[cfg(test)]
+#[cfg(not(miri))]
+mod tests {
+    use super::*;
+    use crate::frame::{Header, Kind};
+
+    const WITHIN: Duration = Duration::from_secs(60);
+
+    /// Returns the connections of two processes, on one host or on two. Both are in this process.
+    fn pair(are_far: bool) -> [ViLinks; 2] {
+        let mut links = [(); 2].map(|()| ViLinks::open().unwrap());
+        if are_far {
+            links[1].process.host = [9; 8];
+        }
+        links
+    }
+
+    /// Lets both work until one has an event that the caller wants.
+    fn wait<R>(
+        links: &mut [ViLinks; 2],
+        mut wanted: impl FnMut(usize, LinkEvent<Received>, &mut ViLinks) -> Option<R>,
+    ) -> R {
+        let until = Instant::now() + WITHIN;
+        loop {
+            for (end, links) in links.iter_mut().enumerate() {
+                if let Some(event) = links.next()
+                    && let Some(found) = wanted(end, event, links)
+                {
+                    return found;
+                }
+            }
+            assert!(Instant::now() < until, "nothing comes");
+        }
+    }
+
+    fn send(links: &mut [ViLinks; 2], from: usize, peer: PeerNo, tag: u64) {
+        let header = Header { tag, ..Header::new(Kind::Message) }.encode();
+        let until = Instant::now() + WITHIN;
+        while !links[from].try_send(peer, &header, Payload::Bytes(&[tag as u8; 1000])) {
+            for links in &mut *links {
+                let event = links.next();
+                assert!(event.is_none(), "{event:?} {:?}", std::thread::current().name());
+            }
+            assert!(Instant::now() < until, "there is no connection");
+        }
+    }
+
+    /// Waits for a message with this tag. Returns the receiver and the number of the sender there.
+    fn receive(links: &mut [ViLinks; 2], tag: u64) -> (usize, PeerNo) {
+        wait(links, |end, event, links| {
+            let LinkEvent::Message(peer, buffer) = event else { return None };
+            let (header, payload) = Header::parse(&buffer).unwrap();
+            assert_eq!((header.tag, payload), (tag, &[tag as u8; 1000][..]));
+            links.give_back(peer, buffer);
+            Some((end, peer))
+        })
+    }
+
+    #[test]
+    fn messages_go_both_ways_and_the_end_is_noticed() {
+        for are_far in [false, true] {
+            let mut links = pair(are_far);
+            let process = *links[1].process();
+            let there = links[0].peer(&process);
+            assert_eq!(links[0].links[there].wire == Wire::Udp, are_far);
+            send(&mut links, 0, there, 1);
+            let (end, back) = receive(&mut links, 1);
+            assert_eq!(end, 1);
+            for tag in 2..100 {
+                send(&mut links, 1, back, tag);
+                assert_eq!(receive(&mut links, tag), (0, there));
+                send(&mut links, 0, there, tag);
+                assert_eq!(receive(&mut links, tag), (1, back));
+            }
+            let [mut left, right] = links;
+            drop(right);
+            let until = Instant::now() + WITHIN;
+            while !matches!(left.next(), Some(LinkEvent::Lost(peer)) if peer == there) {
+                assert!(Instant::now() < until, "the end of the peer is not noticed");
+            }
+        }
+    }
+
+    /// Each asks the other before it hears of its request.
+    #[test]
+    fn two_that_ask_each_other_both_get_through() {
+        for are_far in [false, true] {
+            let mut links = pair(are_far);
+            let [left, right] = [0, 1].map(|end| *links[end].process());
+            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
+            let header = Header { tag: 5, ..Header::new(Kind::Message) }.encode();
+            for (end, peer) in [(0, there), (1, back)] {
+                assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
+            }
+            send(&mut links, 0, there, 7);
+            assert_eq!(receive(&mut links, 7), (1, back));
+            send(&mut links, 1, back, 8);
+            assert_eq!(receive(&mut links, 8), (0, there));
+        }
+    }
 }

@@ -57,7 +57,11 @@ missing! {
 
 /// Opens a domain.
 pub fn open(context: Opaque) -> Result<*mut Domain, Errno> {
-    let links = ViLinks::open().map_err(|_| Errno(abi::ENODEV))?;
+    let links = ViLinks::open().map_err(|error| {
+        // The caller gets a number, which does not say what to do.
+        eprintln!("netdyno provider: {error}");
+        Errno(abi::ENODEV)
+    })?;
     let header = Domain {
         fid: object::fid(abi::CLASS_DOMAIN, context, &OPS),
         ops: object::table(&DOMAIN_OPS),
