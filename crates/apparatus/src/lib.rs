@@ -2,7 +2,7 @@
 //! program.
 //!
 //! The library is a hooking provider of libfabric. libfabric loads it (`FI_PROVIDER_PATH`) and passes it
-//! every fabric that the program opens (`FI_HOOK=netdyno`). The fabric object stays the provider's. The
+//! every fabric that the program opens (`FI_HOOK=ofi_hook_netdyno`). The fabric object stays the provider's. The
 //! hook replaces functions in its tables, and in the tables of the domains, endpoints, completion queues
 //! and counters that are opened from it:
 //!

@@ -54,7 +54,8 @@ impl Apparatus {
         let mut variables = vec![
             (page::FOLDER, folder.to_owned()),
             ("FI_PROVIDER_PATH", joined(folder, ":", "FI_PROVIDER_PATH")),
-            ("FI_HOOK", joined(OsStr::new("netdyno"), ";", "FI_HOOK")),
+            // The name alone would mean the provider `netdyno`.
+            ("FI_HOOK", joined(OsStr::new("ofi_hook_netdyno"), ";", "FI_HOOK")),
         ];
         // The user's own settings of these variables take precedence.
         let unsaid = self.defaults().into_iter().filter(|(name, _)| env::var_os(name).is_none());
