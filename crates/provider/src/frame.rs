@@ -104,6 +104,14 @@ impl Header {
         }
     }
 
+    /// Returns the header with remote completion data, if there is any.
+    pub fn with_data(self, data: Option<u64>) -> Self {
+        match data {
+            None => self,
+            Some(data) => Self { flags: self.flags | HAS_DATA, data, ..self },
+        }
+    }
+
     /// Returns whether a flag is set.
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0

@@ -49,17 +49,11 @@ impl Memory {
 
     /// Returns `len` bytes from `offset` on, or as many as there are.
     pub fn part(&self, offset: usize, len: usize) -> Self {
-        let (mut offset, mut left) = (offset as u64, len as u64);
         let mut part = Self::default();
-        for &Segment { address, len } in &self.segments {
-            let skipped = offset.min(len);
-            let taken = left.min(len - skipped);
-            if taken > 0 {
-                part.segments.push(Segment { address: address + skipped, len: taken });
-            }
-            (offset, left) = (offset - skipped, left - taken);
-            part.len += taken as usize;
-        }
+        self.each_part(offset, len, |address, len| {
+            part.segments.push(Segment { address, len: len as u64 });
+            part.len += len;
+        });
         part
     }
 

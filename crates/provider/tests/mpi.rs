@@ -1,30 +1,18 @@
-//! MPI programs over the provider, on every installed MPI. `NETDYNO_TEST_MPICC` names their compilers (a list like
-//! PATH); the default is `mpicc`.
+//! MPI programs over the provider, on every installed MPI.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "../../cli/tests/common/mpi.rs"]
+mod installed;
+
+use installed::{compilers, launcher, prepare};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Mutex;
 
 /// Ranks that poll take the processors of others.
 static PROCESSORS: Mutex<()> = Mutex::new(());
-
-/// Returns the compilers; empty if there is no MPI.
-fn compilers() -> Vec<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&folders).map(|folder| folder.join("mpicc")).find(|file| file.is_file());
-    let compilers: Vec<PathBuf> = match std::env::var_os("NETDYNO_TEST_MPICC") {
-        Some(list) => std::env::split_paths(&list).collect(),
-        None => found.into_iter().collect(),
-    };
-    if compilers.is_empty() {
-        println!("SKIPPED: there is no mpicc");
-    }
-    compilers
-}
 
 /// Compiles a program of the tests.
 fn compile(compiler: &Path, name: &str, folder: &Path) -> PathBuf {
@@ -55,18 +43,18 @@ fn run(
         symlink(&library, &place).unwrap();
     }
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", "120"]).arg(compiler.with_file_name("mpiexec"));
-    command.args(["-n", &ranks.to_string()]).arg(program).args(arguments).stdin(Stdio::null());
+    command.args(["--kill-after=5", "120"]).arg(launcher(compiler));
+    command.args(["-n", &ranks.to_string()]).arg(program).args(arguments);
+    prepare(&mut command, compiler);
     command.env("FI_PROVIDER_PATH", folder).env("FI_PROVIDER", "netdyno").env("FI_NETDYNO_WIRE", wire);
     // MPICH: libfabric also within a host.
     command.env("MPIR_CVAR_CH4_NETMOD", "ofi").env("MPIR_CVAR_NOLOCAL", "1");
-    // Open MPI: libfabric for messages and collective operations, more ranks than processors, and as root.
+    // Open MPI: libfabric for messages and collective operations, more ranks than processors.
     command.env("OMPI_MCA_pml", "cm").env("OMPI_MCA_mtl", "ofi").env("OMPI_MCA_coll", "^sm,han");
     command.env("OMPI_MCA_btl", "^ofi").env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
     for list in ["OMPI_MCA_opal_common_ofi_provider_include", "OMPI_MCA_mtl_ofi_provider_include"] {
         command.env(list, "netdyno");
     }
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.output().unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! Completions: entries of completion queues, and counts of counters.
 
+use crate::abi;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -63,7 +64,7 @@ pub struct Completion {
     pub flags: u64,
     /// Number of bytes received.
     pub len: usize,
-    /// Address of the bytes received, if the buffer takes several messages.
+    /// Address of the bytes received.
     pub buffer: u64,
     /// Remote completion data.
     pub data: u64,
@@ -80,13 +81,14 @@ impl Completion {
     pub const fn new(context: usize, flags: u64) -> Self {
         Self { context, flags, len: 0, buffer: 0, data: 0, tag: 0, source: u64::MAX, failure: None }
     }
-}
 
-/// A completion queue.
-#[derive(Debug, Default)]
-pub struct Queue {
-    /// Entries in order. Failed operations stand among the others.
-    pub entries: VecDeque<Completion>,
+    /// Returns the completion with remote completion data, if there is any.
+    pub fn with_data(self, data: Option<u64>) -> Self {
+        match data {
+            None => self,
+            Some(data) => Self { flags: self.flags | abi::REMOTE_CQ_DATA, data, ..self },
+        }
+    }
 }
 
 /// A counter.
@@ -110,8 +112,8 @@ pub struct Reports {
 /// All completion queues and counters of a domain.
 #[derive(Debug, Default)]
 pub struct Completions {
-    /// The queues.
-    pub queues: Slab<Queue>,
+    /// The entries of each queue, in order. Failed operations stand among the others.
+    pub queues: Slab<VecDeque<Completion>>,
     /// The counters.
     pub counters: Slab<Counter>,
 }
@@ -131,7 +133,7 @@ impl Completions {
         if (is_wanted || is_failed)
             && let Some(queue) = reports.queues[op as usize].and_then(|number| self.queues.get_mut(number))
         {
-            queue.entries.push_back(completion);
+            queue.push_back(completion);
         }
     }
 }

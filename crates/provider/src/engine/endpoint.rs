@@ -47,7 +47,7 @@ pub struct Unexpected {
 }
 
 /// What is known of a message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub source: u64,
     pub peer: PeerNo,

@@ -27,15 +27,18 @@ pub enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// Copies the payload to the beginning of `out`. Returns its length.
-    pub fn copy_to(&self, out: &mut [u8]) -> usize {
-        match *self {
-            Self::Bytes(bytes) => {
-                out[..bytes.len()].copy_from_slice(bytes);
-                bytes.len()
+    /// Writes a message with its header to the beginning of `out`. Returns its length.
+    pub fn write_behind(&self, header: &[u8; HEADER_LEN], out: &mut [u8]) -> usize {
+        let (head, room) = out.split_at_mut(HEADER_LEN);
+        head.copy_from_slice(header);
+        HEADER_LEN
+            + match *self {
+                Self::Bytes(bytes) => {
+                    room[..bytes.len()].copy_from_slice(bytes);
+                    bytes.len()
+                }
+                Self::Part(memory, offset, len) => memory.read(offset, &mut room[..len]),
             }
-            Self::Part(memory, offset, len) => memory.read(offset, &mut out[..len]),
-        }
     }
 }
 

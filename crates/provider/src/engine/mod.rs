@@ -65,15 +65,23 @@ struct Transfer {
     role: Role,
 }
 
+/// An own operation, and what is reported at its end.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    op: Op,
+    completion: Completion,
+    is_reported: bool,
+}
+
 #[derive(Debug)]
 enum Role {
     /// An own operation, which is complete when the peer says so. Its bytes are still needed if the peer asks for
     /// them.
-    Awaited { op: Op, completion: Completion, is_reported: bool, memory: Memory },
+    Awaited { pending: Pending, memory: Memory },
     /// Bytes that come in pieces.
     Landing { landing: Landing, got: usize, wanted: usize, theirs: u32 },
     /// An own read, whose bytes come in pieces or all at once.
-    Reading { completion: Completion, is_reported: bool, memory: Memory, got: usize },
+    Reading { pending: Pending, memory: Memory, got: usize },
 }
 
 /// Where the bytes of a message go, and what is reported when they are there.
@@ -183,9 +191,8 @@ impl<L: Links> Engine<L> {
     fn try_send(&mut self, peer: PeerNo, mut header: Header, payload: Payload<'_>) -> bool {
         if peer == SELF {
             let mut bytes = vec![0; LONGEST];
-            bytes[..crate::frame::HEADER_LEN].copy_from_slice(&header.encode());
-            let len = payload.copy_to(&mut bytes[crate::frame::HEADER_LEN..]);
-            bytes.truncate(crate::frame::HEADER_LEN + len);
+            let len = payload.write_behind(&header.encode(), &mut bytes);
+            bytes.truncate(len);
             self.own.push_back(bytes);
             return true;
         }
@@ -203,6 +210,22 @@ impl<L: Links> Engine<L> {
         state.credits -= 1;
         state.owed = 0;
         true
+    }
+
+    /// Sends the first message of an own operation, which the peer answers. Returns `Again` if there is no room.
+    fn begin(
+        &mut self,
+        peer: PeerNo,
+        header: Header,
+        payload: Payload<'_>,
+        role: Role,
+    ) -> Result<(), Refused> {
+        let number = self.transfers.insert(Transfer { peer, endpoint: header.from, role });
+        if !self.try_send(peer, Header { transfer: number as u32, ..header }, payload) {
+            self.transfers.remove(number);
+            return Err(Refused::Again);
+        }
+        Ok(())
     }
 
     /// Sends an answer, now or later.
@@ -311,13 +334,12 @@ impl<L: Links> Engine<L> {
     /// Reports the end of a transfer.
     fn end(&mut self, transfer: Transfer, failure: Option<Failure>) {
         let Transfer { endpoint, role, .. } = transfer;
-        let (op, mut completion, is_reported) = match role {
-            Role::Awaited { op, completion, is_reported, .. } => (op, completion, is_reported),
-            Role::Reading { completion, is_reported, .. } => (Op::Read, completion, is_reported),
+        let Pending { op, completion, is_reported } = match role {
+            Role::Awaited { pending, .. } | Role::Reading { pending, .. } => pending,
             Role::Landing { landing, got, .. } => return self.landed(endpoint, landing, got, failure),
         };
-        completion.failure = failure.map(|failure| (failure, 0));
-        self.report(endpoint, op, completion, is_reported);
+        let failure = failure.map(|failure| (failure, 0));
+        self.report(endpoint, op, Completion { failure, ..completion }, is_reported);
     }
 
     /// Reports the end of an operation.
@@ -381,6 +403,12 @@ impl<L: Links> Engine<L> {
 }
 
 impl Landing {
+    fn arrival(&self) -> &Arrival {
+        match self {
+            Self::Receive { arrival, .. } | Self::Write { arrival, .. } => arrival,
+        }
+    }
+
     fn memory(&self) -> &Memory {
         match self {
             Self::Receive { memory, .. } | Self::Write { memory, .. } => memory,

@@ -2,11 +2,11 @@
 
 use super::endpoint::{Arrival, Body};
 use super::{
-    Completion, Copied, Engine, Failure, Landing, Links, Op, PAYLOAD, Payload, PeerNo, Refused, Role, Target,
-    Transfer, Wants, source,
+    Completion, Copied, Engine, Failure, Landing, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Refused,
+    Role, Target, Wants,
 };
 use crate::abi;
-use crate::frame::{HAS_DATA, Header, Kind, encode_segments, parse_segments};
+use crate::frame::{Header, Kind, encode_segments, parse_segments};
 use crate::memory::Memory;
 
 /// What peers may do with a region.
@@ -52,26 +52,18 @@ impl<L: Links> Engine<L> {
     ) -> Result<(), Refused> {
         self.check(to.peer)?;
         let header = Header {
-            flags: u8::from(data.is_some()) * HAS_DATA,
             to: to.endpoint,
             from: endpoint,
             len: memory.len() as u64,
             tag: place.key,
             offset: place.offset,
-            data: data.unwrap_or(0),
             ..Header::new(Kind::Write)
         };
         let completion = Completion::new(context, abi::RMA | abi::WRITE);
-        if memory.len() <= PAYLOAD {
-            // The target checks the key, so its answer alone says whether the write was done.
-            let wants = Wants { is_delivery: true, ..wants };
-            return self.send_eager(endpoint, to.peer, header, memory, (Op::Write, completion, wants));
-        }
-        if wants.is_injected {
-            return Err(Refused::TooLong);
-        }
-        let offer = Header { kind: Kind::WriteOffer, ..header };
-        self.offer(endpoint, to.peer, offer, memory, (Op::Write, completion, wants.is_reported))
+        let pending = Pending { op: Op::Write, completion, is_reported: wants.is_reported };
+        // The target checks the key, so its answer alone says whether the write was done.
+        let wants = Wants { is_delivery: true, ..wants };
+        self.transmit(to.peer, header.with_data(data), Kind::WriteOffer, memory, (pending, wants))
     }
 
     /// Reads memory of a peer.
@@ -88,24 +80,17 @@ impl<L: Links> Engine<L> {
     ) -> Result<(), Refused> {
         self.check(from.peer)?;
         let segments = encode_segments(memory.segments());
-        let completion = Completion::new(context, abi::RMA | abi::READ);
-        let len = memory.len() as u64;
-        let role = Role::Reading { completion, is_reported, memory, got: 0 };
-        let number = self.transfers.insert(Transfer { peer: from.peer, endpoint, role });
         let header = Header {
             to: from.endpoint,
             from: endpoint,
-            transfer: number as u32,
-            len,
+            len: memory.len() as u64,
             tag: place.key,
             offset: place.offset,
             ..Header::new(Kind::Read)
         };
-        if !self.try_send(from.peer, header, Payload::Bytes(&segments)) {
-            self.transfers.remove(number);
-            return Err(Refused::Again);
-        }
-        Ok(())
+        let completion = Completion::new(context, abi::RMA | abi::READ);
+        let pending = Pending { op: Op::Read, completion, is_reported };
+        self.begin(from.peer, header, Payload::Bytes(&segments), Role::Reading { pending, memory, got: 0 })
     }
 
     /// Returns the memory that a peer wants to access.
@@ -117,17 +102,6 @@ impl<L: Links> Engine<L> {
         (is_allowed && is_inside).then(|| region.memory.part(offset, len))
     }
 
-    fn arrival(peer: PeerNo, header: &Header) -> Arrival {
-        Arrival {
-            source: source(peer, header.from),
-            peer,
-            is_tagged: false,
-            tag: 0,
-            data: header.data(),
-            len: header.len as usize,
-        }
-    }
-
     pub(super) fn on_write(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
         let header = Header { len: payload.len() as u64, ..*header };
         let Some(memory) = self.region(&header, true) else {
@@ -135,7 +109,7 @@ impl<L: Links> Engine<L> {
         };
         let len = memory.write(0, payload);
         self.answer_done(peer, header.transfer, None);
-        self.written(header.to, &Self::arrival(peer, &header), len, None);
+        self.written(header.to, &Arrival::of(peer, &header), len, None);
     }
 
     pub(super) fn on_write_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
@@ -143,7 +117,7 @@ impl<L: Links> Engine<L> {
         match self.region(header, true) {
             None => self.answer_done(peer, header.transfer, Some(Failure::NoMemory)),
             Some(memory) => {
-                let landing = Landing::Write { arrival: Self::arrival(peer, header), memory };
+                let landing = Landing::Write { arrival: Arrival::of(peer, header), memory };
                 self.bring(header.to, landing, Body::Offered { transfer: header.transfer, segments });
             }
         }
@@ -174,13 +148,11 @@ impl<L: Links> Engine<L> {
 
     /// Reports a write of a peer.
     pub(super) fn written(&mut self, endpoint: u16, arrival: &Arrival, len: usize, failure: Option<Failure>) {
-        let data_flag = if arrival.data.is_some() { abi::REMOTE_CQ_DATA } else { 0 };
         let completion = Completion {
             len,
-            data: arrival.data.unwrap_or(0),
             source: arrival.source,
             failure: failure.map(|failure| (failure, 0)),
-            ..Completion::new(0, abi::RMA | abi::REMOTE_WRITE | data_flag)
+            ..Completion::new(0, abi::RMA | abi::REMOTE_WRITE).with_data(arrival.data)
         };
         self.report(endpoint, Op::RemoteWrite, completion, arrival.data.is_some());
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, parse_segments};
-use crate::matching::{Envelope, Wanted};
+use crate::matching::{Envelope, ReceiveId, Wanted};
 use crate::memory::Memory;
 
 /// A receive to be posted.
@@ -26,21 +26,9 @@ pub struct Posting {
     pub is_of_several: bool,
 }
 
-/// A message that was found and not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its tag.
-    pub tag: u64,
-    /// Its length in bytes.
-    pub len: usize,
-    /// Remote completion data.
-    pub data: Option<u64>,
-    /// The sender.
-    pub source: u64,
-}
-
 impl Arrival {
-    fn of(peer: PeerNo, header: &Header) -> Self {
+    /// Returns what the header of a message says.
+    pub fn of(peer: PeerNo, header: &Header) -> Self {
         Self {
             source: source(peer, header.from),
             peer,
@@ -56,17 +44,10 @@ impl Arrival {
     }
 
     /// Returns the completion of its receive.
-    fn completion(&self, context: usize) -> Completion {
+    pub fn completion(&self, context: usize) -> Completion {
         let kind = if self.is_tagged { abi::TAGGED } else { abi::MSG };
-        Completion {
-            data: self.data.unwrap_or(0),
-            tag: self.tag,
-            source: self.source,
-            ..Completion::new(
-                context,
-                abi::RECV | kind | if self.data.is_some() { abi::REMOTE_CQ_DATA } else { 0 },
-            )
-        }
+        let completion = Completion::new(context, abi::RECV | kind).with_data(self.data);
+        Completion { tag: self.tag, source: self.source, ..completion }
     }
 }
 
@@ -130,16 +111,16 @@ impl<L: Links> Engine<L> {
         wanted: &Wanted,
         is_tagged: bool,
         is_claimed: Option<usize>,
-    ) -> Result<Option<Found>, Refused> {
+    ) -> Result<Option<Arrival>, Refused> {
         let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
         let matcher = state.matcher(is_tagged);
         let Some(id) = matcher.find_message(wanted) else { return Ok(None) };
-        let Arrival { source, tag, data, len, .. } = matcher.message(id).arrival;
+        let arrival = matcher.message(id).arrival;
         if let Some(context) = is_claimed {
             let message = matcher.take_message(id);
             state.claimed.insert(context, message);
         }
-        Ok(Some(Found { tag, len, data, source }))
+        Ok(Some(arrival))
     }
 
     /// Receives the message that was claimed with this context. Returns whether there is one.
@@ -163,7 +144,7 @@ impl<L: Links> Engine<L> {
         wanted: &Wanted,
         context: usize,
         is_claimed: bool,
-    ) -> Option<Found> {
+    ) -> Option<Arrival> {
         let state = self.endpoints.get_mut(endpoint.into())?;
         let Unexpected { arrival, body } = if is_claimed {
             state.claimed.remove(&context)?
@@ -174,8 +155,7 @@ impl<L: Links> Engine<L> {
         if let Body::Offered { transfer, .. } = body {
             self.answer_done(arrival.peer, transfer, None);
         }
-        let Arrival { source, tag, data, len, .. } = arrival;
-        Some(Found { tag, len, data, source })
+        Some(arrival)
     }
 
     /// Cancels a posted receive, if it is still posted. Returns whether it was.
@@ -187,8 +167,7 @@ impl<L: Links> Engine<L> {
     }
 
     pub(super) fn on_message(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
-        let failure =
-            if self.endpoints.contains(header.to.into()) { None } else { Some(Failure::NoEndpoint) };
+        let failure = (!self.endpoints.contains(header.to.into())).then_some(Failure::NoEndpoint);
         if header.has(IS_AWAITED) {
             self.answer_done(peer, header.transfer, failure);
         }
@@ -224,7 +203,7 @@ impl<L: Links> Engine<L> {
     }
 
     /// Returns the landing of a message at a posted receive, which is taken away unless it takes more.
-    fn land(&mut self, endpoint: u16, arrival: Arrival, id: crate::matching::ReceiveId) -> Landing {
+    fn land(&mut self, endpoint: u16, arrival: Arrival, id: ReceiveId) -> Landing {
         let state = &mut self.endpoints[endpoint.into()];
         let matcher = if arrival.is_tagged { &mut state.tagged } else { &mut state.untagged };
         let landing = reserve(&mut state.buffers, state.least_room, matcher.receive(id), arrival);
@@ -335,14 +314,6 @@ fn reserve(
             several.is_full = several.memory.len() - several.used < least_room.max(1);
             let (context, is_reported) = (several.context, several.is_reported);
             Landing::Receive { arrival, memory, context, is_reported, buffer: Some(*number) }
-        }
-    }
-}
-
-impl Landing {
-    fn arrival(&self) -> &Arrival {
-        match self {
-            Self::Receive { arrival, .. } | Self::Write { arrival, .. } => arrival,
         }
     }
 }

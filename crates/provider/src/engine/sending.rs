@@ -1,8 +1,8 @@
 //! Messages that the program sends.
 
-use super::{Completion, Engine, Links, Op, PAYLOAD, Payload, PeerNo, Refused, Role, Transfer};
+use super::{Completion, Engine, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role};
 use crate::abi;
-use crate::frame::{HAS_DATA, Header, IS_AWAITED, Kind, TAGGED, encode_segments};
+use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, encode_segments};
 use crate::memory::Memory;
 
 /// An endpoint of a peer.
@@ -19,7 +19,7 @@ pub struct Target {
 pub struct Wants {
     /// Whether a successful operation has an entry in the completion queue.
     pub is_reported: bool,
-    /// Whether it is complete only when the peer has taken it.
+    /// Whether it is complete only when the peer has it.
     pub is_delivery: bool,
     /// Whether the memory may be used again at once.
     pub is_injected: bool,
@@ -50,26 +50,18 @@ impl<L: Links> Engine<L> {
     pub fn send(&mut self, endpoint: u16, send: Send) -> Result<(), Refused> {
         let Send { to, tag, data, memory, context, wants } = send;
         self.check(to.peer)?;
-        let flags = (u8::from(tag.is_some()) * TAGGED) | (u8::from(data.is_some()) * HAS_DATA);
         let header = Header {
-            flags,
+            flags: u8::from(tag.is_some()) * TAGGED,
             to: to.endpoint,
             from: endpoint,
             len: memory.len() as u64,
             tag: tag.unwrap_or(0),
-            data: data.unwrap_or(0),
             ..Header::new(Kind::Message)
         };
-        let completion =
-            Completion::new(context, abi::SEND | if tag.is_some() { abi::TAGGED } else { abi::MSG });
-        if memory.len() > PAYLOAD {
-            if wants.is_injected {
-                return Err(Refused::TooLong);
-            }
-            let offer = Header { kind: Kind::Offer, ..header };
-            return self.offer(endpoint, to.peer, offer, memory, (Op::Send, completion, wants.is_reported));
-        }
-        self.send_eager(endpoint, to.peer, header, memory, (Op::Send, completion, wants))
+        let kind = if tag.is_some() { abi::TAGGED } else { abi::MSG };
+        let completion = Completion::new(context, abi::SEND | kind);
+        let pending = Pending { op: Op::Send, completion, is_reported: wants.is_reported };
+        self.transmit(to.peer, header.with_data(data), Kind::Offer, memory, (pending, wants))
     }
 
     /// Returns an error if nothing can be sent to a peer now.
@@ -82,50 +74,34 @@ impl<L: Links> Engine<L> {
         if state.answers.is_empty() { Ok(()) } else { Err(Refused::Again) }
     }
 
-    /// Sends a message together with its bytes.
-    pub(super) fn send_eager(
+    /// Sends a message together with its bytes, or offers them to the peer if they are too long for that.
+    pub(super) fn transmit(
         &mut self,
-        endpoint: u16,
-        peer: PeerNo,
-        mut header: Header,
-        memory: Memory,
-        (op, completion, wants): (Op, Completion, Wants),
-    ) -> Result<(), Refused> {
-        let is_reported = wants.is_reported;
-        let number = wants.is_delivery.then(|| {
-            let role = Role::Awaited { op, completion, is_reported, memory: Memory::default() };
-            self.transfers.insert(Transfer { peer, endpoint, role })
-        });
-        if let Some(number) = number {
-            header.flags |= IS_AWAITED;
-            header.transfer = number as u32;
-        }
-        if !self.try_send(peer, header, Payload::Part(&memory, 0, memory.len())) {
-            number.map(|number| self.transfers.remove(number));
-            return Err(Refused::Again);
-        }
-        if number.is_none() {
-            self.report(endpoint, op, completion, is_reported);
-        }
-        Ok(())
-    }
-
-    /// Offers bytes to a peer.
-    pub(super) fn offer(
-        &mut self,
-        endpoint: u16,
         peer: PeerNo,
         header: Header,
+        offer: Kind,
         memory: Memory,
-        (op, completion, is_reported): (Op, Completion, bool),
+        (pending, wants): (Pending, Wants),
     ) -> Result<(), Refused> {
-        let segments = encode_segments(memory.segments());
-        let role = Role::Awaited { op, completion, is_reported, memory };
-        let number = self.transfers.insert(Transfer { peer, endpoint, role });
-        if !self.try_send(peer, Header { transfer: number as u32, ..header }, Payload::Bytes(&segments)) {
-            self.transfers.remove(number);
+        if memory.len() > PAYLOAD {
+            if wants.is_injected {
+                return Err(Refused::TooLong);
+            }
+            let segments = encode_segments(memory.segments());
+            let header = Header { kind: offer, ..header };
+            return self.begin(peer, header, Payload::Bytes(&segments), Role::Awaited { pending, memory });
+        }
+        let payload = Payload::Part(&memory, 0, memory.len());
+        if wants.is_delivery {
+            let header = Header { flags: header.flags | IS_AWAITED, ..header };
+            let role = Role::Awaited { pending, memory: Memory::default() };
+            return self.begin(peer, header, payload, role);
+        }
+        if !self.try_send(peer, header, payload) {
             return Err(Refused::Again);
         }
+        let Pending { op, completion, is_reported } = pending;
+        self.report(header.from, op, completion, is_reported);
         Ok(())
     }
 }

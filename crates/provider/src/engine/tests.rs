@@ -38,9 +38,8 @@ impl Links for Wires {
             return false;
         }
         let mut bytes = vec![0; LONGEST];
-        bytes[..HEADER_LEN].copy_from_slice(header);
-        let len = payload.copy_to(&mut bytes[HEADER_LEN..]);
-        bytes.truncate(HEADER_LEN + len);
+        let len = payload.write_behind(header, &mut bytes);
+        bytes.truncate(len);
         let mut way = self.out.borrow_mut();
         way.taken += 1;
         assert!(way.taken <= RECEIVES.into(), "a message came for which no receive was posted");
@@ -130,7 +129,7 @@ const ANY: Wanted = Wanted { source: None, tag: 0, ignore: u64::MAX };
 const REPORTED: Wants = Wants { is_reported: true, is_delivery: false, is_injected: false };
 
 fn completions(engine: &mut Engine<Wires>) -> Vec<Completion> {
-    engine.completions.queues[0].entries.drain(..).collect()
+    engine.completions.queues[0].drain(..).collect()
 }
 
 /// Lets both engines work until neither has anything to do.

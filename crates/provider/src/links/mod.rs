@@ -1,7 +1,7 @@
 //! The connections of a process, by Virtual Interfaces: over shared memory within a host, over UDP between hosts.
 //!
 //! A process asks for a connection when it first sends something. Two processes may ask each other at the same time.
-//! Then there are two VIs, and each process sends over the one that it has asked for. Otherwise both use the only one.
+//! Then there are two VIs, and each process sends over the first that it learns of. It receives from both.
 
 mod copying;
 mod identity;
@@ -13,7 +13,7 @@ use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo};
 use crate::frame::HEADER_LEN;
 use crate::memory::{Memory, Segment};
 use netdyno_host::random;
-use netdyno_stack::vi::{ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
+use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,9 +21,9 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Calls between two looks for requests and lost peers. A look takes a system call.
+/// Calls between two looks for requests and lost peers. A look takes several system calls.
 const IDLE_CALLS: u32 = 8192;
-/// Time in which a process that does not wait for requests is asked again. It may be busy with others.
+/// Time in which a process that refuses a request is asked again. It refuses when several ask at once.
 const NO_MATCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why the connections of a process cannot be opened.
@@ -158,7 +158,8 @@ impl ViLinks {
             Wire::Shm => self.shm.host(),
             Wire::Udp => process.udp_host(),
         };
-        let (from, to) = (self.process.encode(), nic::address(&host, &discriminator(&process.nonce)));
+        let (from, to) =
+            (self.process.encode(), Address { host, discriminator: discriminator(&process.nonce) });
         let asked = self.nic(wire).ask(&from, to);
         match asked {
             Some(vi) => {

@@ -34,9 +34,6 @@ pub struct Buffer {
     len: usize,
 }
 
-// SAFETY: a buffer is the only user of its bytes until it is given back.
-unsafe impl Send for Buffer {}
-
 impl Deref for Buffer {
     type Target = [u8];
 
@@ -249,8 +246,7 @@ impl Nic {
         let slot = usize::from(RECEIVES) + block.posted % SENDS;
         // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
         let room = unsafe { slice::from_raw_parts_mut(block.buffer(slot), LONGEST) };
-        room[..HEADER_LEN].copy_from_slice(header);
-        let len = HEADER_LEN + payload.copy_to(&mut room[HEADER_LEN..]);
+        let len = payload.write_behind(header, room);
         block.describe(slot, Operation::Send, len);
         // SAFETY: the block is registered, and kept until the provider is dropped.
         let posted = unsafe { self.provider.post(vi, Side::Send, block.descriptor(slot)) };
@@ -302,9 +298,4 @@ impl Nic {
             }
         }
     }
-}
-
-/// The address of a process's NIC.
-pub fn address(host: &[u8], discriminator: &[u8]) -> Address {
-    Address { host: host.to_vec(), discriminator: discriminator.to_vec() }
 }

@@ -3,15 +3,16 @@
 //! A message goes to the first posted receive that wants it. A receive takes the first message that it wants
 //! of those that nobody wanted when they arrived, the *unexpected* messages.
 //!
-//! A receive may ignore some bits of the tag, and the source. Programs use few such *patterns* at a time, so
-//! everything is hashed once for each pattern:
+//! A receive may ignore some bits of the tag, and the source. Programs use few such *patterns* at a time. A receive is
+//! hashed in its own pattern, an unexpected message in all that are in use:
 //!
 //! ```text
 //! receives of a pattern      a queue for each value of the bits that count
 //! unexpected messages        the same, in every pattern
 //! ```
 //!
-//! So a search takes one look into a hash table for each pattern, however many receives or messages wait.
+//! So a search takes one look into a hash table for each pattern, however many receives or messages wait. A new pattern
+//! looks at all unexpected messages once.
 
 mod queues;
 

@@ -112,9 +112,7 @@ entries! {
         *addrlen = bytes.len();
         Ok(0)
     }
-}
 
-entries! {
     /// Writes an address as a string.
     fn straddr(_av: *mut Av, addr: *const c_void, buf: *mut c_char, len: *mut usize) -> *const c_char {
         let name = Name::parse(slice::from_raw_parts(addr.cast::<u8>(), NAME_LEN));

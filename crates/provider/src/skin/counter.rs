@@ -1,5 +1,6 @@
 //! A counter of complete operations (fi_cntr(3)).
 
+use super::deadline::Deadline;
 use super::guard::{Errno, entries};
 use super::object::{self, Object};
 use super::state::Shared;
@@ -8,7 +9,6 @@ use crate::engine::Counter;
 use core::ffi::c_int;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 #[repr(C)]
 pub struct CounterObject {
@@ -93,7 +93,7 @@ entries! {
     fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_int {
         let counter = CounterObject::of(cntr)?;
         let before = counter.now()?.errors;
-        let until = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let deadline = Deadline::after(timeout);
         loop {
             let now = counter.now()?;
             if now.value >= threshold {
@@ -102,7 +102,7 @@ entries! {
             if now.errors != before {
                 return Err(Errno(abi::EAVAIL));
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if deadline.is_past() {
                 return Err(Errno(abi::ETIMEDOUT));
             }
             thread::yield_now();

@@ -79,9 +79,8 @@ entries! {
         Ok(0)
     }
 
-    fn open_domain(_fabric: *mut Fabric, _info: *mut Info, domain: *mut *mut Domain, context: Opaque) -> c_int {
-        *domain = domain::open(context)?;
-        Ok(0)
+    fn open_domain(fabric: *mut Fabric, info: *mut Info, domain: *mut *mut Domain, context: Opaque) -> c_int {
+        Ok(open_domain_2(fabric, info, domain, 0, context))
     }
 
     fn open_domain_2(

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod counter;
+mod deadline;
 mod domain;
 mod endpoint;
 mod fabric;

@@ -1,5 +1,6 @@
 //! A completion queue (fi_cq(3)).
 
+use super::deadline::Deadline;
 use super::guard::{Errno, entries};
 use super::object::{self, Object, copy_text};
 use super::state::{Shared, State};
@@ -8,7 +9,6 @@ use crate::engine::{Completion, Failure};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use std::{ptr, thread};
 
 /// Polls of a waiting program between two yields of the processor.
@@ -76,12 +76,25 @@ fn address_of(state: &State, source: u64) -> u64 {
     known.next().copied().unwrap_or(abi::ADDR_NOTAVAIL)
 }
 
+/// Returns the longest form of an entry.
+fn entry_of(completion: &Completion) -> Entry {
+    let Completion { context, flags, len, buffer, data, tag, .. } = *completion;
+    Entry {
+        op_context: ptr::with_exposed_provenance_mut(context),
+        flags,
+        len,
+        buf: ptr::with_exposed_provenance_mut(buffer as usize),
+        data,
+        tag,
+    }
+}
+
 impl CqObject {
     /// Reads up to `count` entries into `buf`, and their senders into `sources` if that is not null.
     unsafe fn read(&self, buf: *mut c_void, count: usize, sources: *mut u64) -> Result<isize, Errno> {
         let mut state = self.shared.lock();
         let is_empty = |state: &State| {
-            state.engine.completions.queues.get(self.number).is_none_or(|queue| queue.entries.is_empty())
+            state.engine.completions.queues.get(self.number).is_none_or(|queue| queue.is_empty())
         };
         if is_empty(&state) {
             state.engine.progress();
@@ -89,22 +102,13 @@ impl CqObject {
         let mut done = 0;
         while done < count
             && let Some(queue) = state.engine.completions.queues.get_mut(self.number)
-            && let Some(first) = queue.entries.front()
+            && let Some(first) = queue.front()
         {
             if first.failure.is_some() {
                 return if done > 0 { Ok(done as isize) } else { Err(Errno(abi::EAVAIL)) };
             }
-            let completion = *first;
-            queue.entries.pop_front();
-            let Completion { context, flags, len, buffer, data, tag, source, .. } = completion;
-            let entry = Entry {
-                op_context: ptr::with_exposed_provenance_mut(context),
-                flags,
-                len,
-                buf: ptr::with_exposed_provenance_mut(buffer as usize),
-                data,
-                tag,
-            };
+            let (entry, source) = (entry_of(first), first.source);
+            queue.pop_front();
             // SAFETY: the program has room for `count` entries of its format, and for as many senders.
             unsafe {
                 let to = buf.cast::<u8>().add(done * self.entry_len);
@@ -126,12 +130,11 @@ impl CqObject {
         sources: *mut u64,
         timeout: c_int,
     ) -> Result<isize, Errno> {
-        let until =
-            u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let deadline = Deadline::after(timeout);
         for nth in 1_u32.. {
             // SAFETY: as the caller has promised.
             let read = unsafe { self.read(buf, count, sources) };
-            if read != Err(Errno(abi::EAGAIN)) || until.is_some_and(|until| Instant::now() >= until) {
+            if read != Err(Errno(abi::EAGAIN)) || deadline.is_past() {
                 return read;
             }
             if nth.is_multiple_of(POLLS_PER_YIELD) {
@@ -173,17 +176,17 @@ entries! {
         let cq = CqObject::of(cq)?;
         let mut state = cq.shared.lock();
         let queue = state.engine.completions.queues.get_mut(cq.number).ok_or(Errno(abi::EBADF))?;
-        let Some((failure, missing)) = queue.entries.front().and_then(|first| first.failure) else {
+        let Some((failure, missing)) = queue.front().and_then(|first| first.failure) else {
             return Err(Errno(abi::EAGAIN));
         };
-        if let Some(completion) = queue.entries.pop_front() {
-            let Completion { context, flags, len, buffer, data, tag, .. } = completion;
+        if let Some(completion) = queue.pop_front() {
+            let Entry { op_context, flags, len, buf: bytes, data, tag } = entry_of(&completion);
             let entry = buf.as_mut().ok_or(Errno(abi::EINVAL))?;
             *entry = ErrEntry {
-                op_context: ptr::with_exposed_provenance_mut(context),
+                op_context,
                 flags,
                 len,
-                buf: ptr::with_exposed_provenance_mut(buffer as usize),
+                buf: bytes,
                 data,
                 tag,
                 olen: missing,

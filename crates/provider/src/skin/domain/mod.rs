@@ -101,8 +101,7 @@ entries! {
     }
 
     fn open_endpoint(domain: *mut Domain, info: *mut Info, ep: *mut *mut Ep, context: Opaque) -> c_int {
-        *ep = endpoint::open(shared(domain)?, info.as_ref(), context)?;
-        Ok(0)
+        Ok(open_endpoint_2(domain, info, ep, 0, context))
     }
 
     fn open_endpoint_2(

@@ -124,17 +124,13 @@ impl EndpointObject {
         } else {
             state.engine.find(self.number, wanted, true, is_claim.then_some(context))?
         };
-        let completion = Completion::new(context, abi::RECV | abi::TAGGED);
         let completion = match found {
-            Some(found) => Completion {
-                len: found.len,
-                tag: found.tag,
-                data: found.data.unwrap_or(0),
-                source: found.source,
-                flags: completion.flags | if found.data.is_some() { abi::REMOTE_CQ_DATA } else { 0 },
-                ..completion
+            Some(arrival) => Completion { len: arrival.len, ..arrival.completion(context) },
+            None => Completion {
+                tag: wanted.tag,
+                failure: Some((Failure::NoMessage, 0)),
+                ..Completion::new(context, abi::RECV | abi::TAGGED)
             },
-            None => Completion { tag: wanted.tag, failure: Some((Failure::NoMessage, 0)), ..completion },
         };
         state.engine.report(self.number, Op::Receive, completion, true);
         Ok(0)

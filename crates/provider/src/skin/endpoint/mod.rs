@@ -53,6 +53,7 @@ static CM_OPS: CmOps = CmOps {
     shutdown: Some(no_shutdown),
     join: Some(no_join),
 };
+
 missing! {
     fn no_transmit_context(*mut Ep, c_int, *mut abi::TxAttr, *mut *mut Ep, Opaque) -> c_int;
     fn no_receive_context(*mut Ep, c_int, *mut abi::RxAttr, *mut *mut Ep, Opaque) -> c_int;
