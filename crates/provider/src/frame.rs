@@ -58,6 +58,8 @@ pub const TAGGED: u8 = 1;
 pub const HAS_DATA: u8 = 2;
 /// The sender waits for [`Kind::Done`].
 pub const IS_AWAITED: u8 = 4;
+/// The sender waits until a receive takes the message.
+pub const UNTIL_MATCHED: u8 = 8;
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

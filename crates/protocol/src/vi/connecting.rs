@@ -77,6 +77,11 @@ impl Nic {
         }
     }
 
+    /// Returns whether a wait has received a request, which [`Nic::waited`] returns.
+    pub fn has_request(&self, wait: WaitHandle) -> bool {
+        self.meeting.waits.get(wait).is_some_and(|wait| wait.found.is_some())
+    }
+
     /// Returns a received request.
     ///
     /// # Errors

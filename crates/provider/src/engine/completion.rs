@@ -21,6 +21,13 @@ pub enum Op {
     RemoteWrite,
 }
 
+impl Op {
+    /// Returns whether a peer has begun it, so that this process knows no context of it.
+    const fn is_of_peer(self) -> bool {
+        matches!(self, Self::RemoteRead | Self::RemoteWrite)
+    }
+}
+
 /// Number of operations.
 pub const OPS: usize = 6;
 
@@ -72,6 +79,8 @@ pub struct Completion {
     pub tag: u64,
     /// The sender: its peer number and endpoint.
     pub source: u64,
+    /// The endpoint that reports it.
+    pub endpoint: u16,
     /// Why it failed, and the number of bytes that found no room.
     pub failure: Option<(Failure, usize)>,
 }
@@ -79,7 +88,17 @@ pub struct Completion {
 impl Completion {
     /// Returns the completion of an operation that received nothing.
     pub const fn new(context: usize, flags: u64) -> Self {
-        Self { context, flags, len: 0, buffer: 0, data: 0, tag: 0, source: u64::MAX, failure: None }
+        Self {
+            context,
+            flags,
+            len: 0,
+            buffer: 0,
+            data: 0,
+            tag: 0,
+            source: u64::MAX,
+            endpoint: 0,
+            failure: None,
+        }
     }
 
     /// Returns the completion with remote completion data, if there is any.
@@ -119,7 +138,8 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Reports the end of an operation. A successful one has an entry only if it `is_wanted`.
+    /// Reports the end of an operation: counts it, and makes an entry if one `is_wanted`, or if it is an own operation
+    /// that has failed.
     pub fn report(&mut self, reports: &Reports, op: Op, completion: Completion, is_wanted: bool) {
         let is_failed = completion.failure.is_some();
         if let Some(counter) = reports.counters[op as usize].and_then(|number| self.counters.get_mut(number))
@@ -130,9 +150,14 @@ impl Completions {
                 counter.value += 1;
             }
         }
-        if (is_wanted || is_failed)
-            && let Some(queue) = reports.queues[op as usize].and_then(|number| self.queues.get_mut(number))
-        {
+        if is_wanted || is_failed && !op.is_of_peer() {
+            self.push(reports, op, completion);
+        }
+    }
+
+    /// Makes an entry.
+    pub fn push(&mut self, reports: &Reports, op: Op, completion: Completion) {
+        if let Some(queue) = reports.queues[op as usize].and_then(|number| self.queues.get_mut(number)) {
             queue.push_back(completion);
         }
     }

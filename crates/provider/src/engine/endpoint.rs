@@ -61,8 +61,8 @@ pub struct Arrival {
 /// The bytes of an unexpected message.
 #[derive(Debug)]
 pub enum Body {
-    /// They are here.
-    Here(Box<[u8]>),
+    /// They are here. The sender may wait until they are taken: its transfer.
+    Here(Box<[u8]>, Option<u32>),
     /// The sender keeps them until they are taken.
     Offered {
         /// The sender's transfer.
@@ -89,8 +89,17 @@ impl Endpoint {
     pub fn matcher(&mut self, is_tagged: bool) -> &mut Matcher<Receive, Unexpected> {
         if is_tagged { &mut self.tagged } else { &mut self.untagged }
     }
-    /// Takes a posted receive away by its context. Returns its completion; `None` if it is not posted.
-    pub fn cancel(&mut self, context: usize) -> Option<Completion> {
+
+    /// Takes all unexpected messages away.
+    pub fn take_messages(&mut self) -> Vec<Unexpected> {
+        let Self { tagged, untagged, claimed, .. } = self;
+        let claimed = claimed.drain().map(|(_, message)| message);
+        tagged.drain_messages().chain(untagged.drain_messages()).chain(claimed).collect()
+    }
+
+    /// Takes a posted receive away by its context. Returns whether it was posted, and its completion unless messages
+    /// still come into its buffer: the last of them reports its end.
+    pub fn cancel(&mut self, context: usize) -> Option<Option<Completion>> {
         let Self { tagged, untagged, buffers, .. } = self;
         let is_it = |receive: &Receive| match receive {
             Receive::Once { context: other, .. } => *other == context,
@@ -102,9 +111,15 @@ impl Endpoint {
         };
         let mut flags = abi::RECV | abi::MSG;
         if let Receive::Several(number) = receive {
+            let buffer = &mut buffers[number];
+            if buffer.pending > 0 {
+                buffer.is_full = true;
+                return Some(None);
+            }
             buffers.remove(number);
             flags |= abi::MULTI_RECV;
         }
-        Some(Completion { failure: Some((Failure::Cancelled, 0)), ..Completion::new(context, flags) })
+        let completion = Completion::new(context, flags);
+        Some(Some(Completion { failure: Some((Failure::Cancelled, 0)), ..completion }))
     }
 }

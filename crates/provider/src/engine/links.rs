@@ -78,6 +78,9 @@ pub trait Links {
     /// Gives back a message, so that the peer may send another.
     fn give_back(&mut self, peer: PeerNo, buffer: Self::Buffer);
 
+    /// Ends the connection to a peer, and discards what has not been taken from it.
+    fn end(&mut self, peer: PeerNo);
+
     /// Copies bytes out of the memory of a peer.
     fn pull(&mut self, peer: PeerNo, from: &[Segment], to: &Memory) -> Copied;
 

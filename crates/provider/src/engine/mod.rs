@@ -31,12 +31,12 @@ pub use endpoint::Endpoint;
 pub use links::{Copied, LONGEST, LinkEvent, Links, PAYLOAD, Payload, PeerNo, RECEIVES, SELF};
 pub use onesided::{Access, Place, Region};
 pub use receiving::Posting;
-pub use sending::{Send, Target, Wants};
+pub use sending::{Send, Target, Until, Wants};
 
 use crate::frame::{Header, Kind};
 use crate::memory::Memory;
-use endpoint::Arrival;
-use peer::{Peer, Stream};
+use endpoint::{Arrival, Unexpected};
+use peer::{Origin, Peer, Stream};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -78,17 +78,17 @@ enum Role {
     /// An own operation, which is complete when the peer says so. Its bytes are still needed if the peer asks for
     /// them.
     Awaited { pending: Pending, memory: Memory },
-    /// Bytes that come in pieces.
-    Landing { landing: Landing, got: usize, wanted: usize, theirs: u32 },
+    /// Bytes that come in pieces. Without a place for them they are discarded, for the reason of the failure.
+    Landing { landing: Landing, got: usize, wanted: usize, theirs: u32, failure: Option<Failure> },
     /// An own read, whose bytes come in pieces or all at once.
-    Reading { pending: Pending, memory: Memory, got: usize },
+    Reading { pending: Pending, memory: Memory, got: usize, wanted: usize },
 }
 
 /// Where the bytes of a message go, and what is reported when they are there.
 #[derive(Debug)]
 enum Landing {
     Receive { arrival: Arrival, memory: Memory, context: usize, is_reported: bool, buffer: Option<usize> },
-    Write { arrival: Arrival, memory: Memory },
+    Write { arrival: Arrival, memory: Memory, key: u64 },
 }
 
 /// The engine of a domain.
@@ -146,9 +146,10 @@ impl<L: Links> Engine<L> {
             } else if let Some(event) = self.links.next() {
                 match event {
                     LinkEvent::Message(peer, buffer) => {
-                        let is_sound = self.take(peer, &buffer);
+                        let is_sound = self.peer(peer).is_lost || self.take(peer, &buffer);
                         self.links.give_back(peer, buffer);
-                        self.peer(peer).owed += 1;
+                        let state = self.peer(peer);
+                        state.owed = state.owed.saturating_add(1);
                         if !is_sound {
                             self.lose(peer);
                         } else if self.peer(peer).is_owed_much() {
@@ -247,9 +248,35 @@ impl<L: Links> Engine<L> {
     }
 
     /// Sends bytes to a peer in pieces.
-    fn stream(&mut self, peer: PeerNo, memory: Memory, transfer: u32) {
-        self.peer(peer).streams.push_back(Stream { memory, sent: 0, transfer });
+    fn stream(&mut self, peer: PeerNo, memory: Memory, transfer: u32, origin: Origin) {
+        self.peer(peer).streams.push_back(Stream { memory, sent: 0, transfer, origin });
         self.list(peer);
+    }
+
+    /// Ends the streams from memory that is closed. Their receivers get an error.
+    fn end_streams(&mut self, failure: Failure, is_it: impl Fn(Origin) -> bool) {
+        for peer in 0..self.peers.len() {
+            let streams = std::mem::take(&mut self.peers[peer].streams);
+            let (ended, kept): (Vec<_>, Vec<_>) =
+                streams.into_iter().partition(|stream| is_it(stream.origin));
+            self.peers[peer].streams = VecDeque::from(kept);
+            for Stream { transfer, .. } in ended {
+                self.answer_done(peer, transfer, Some(failure));
+            }
+        }
+    }
+
+    /// Takes the memory of transfers away. Bytes that still come for them are discarded.
+    fn sink(&mut self, reason: Failure, is_it: impl Fn(&Transfer) -> bool) {
+        for (_, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| is_it(transfer)) {
+            match &mut transfer.role {
+                Role::Awaited { memory, .. } | Role::Reading { memory, .. } => *memory = Memory::default(),
+                Role::Landing { landing, failure, .. } => {
+                    *landing.memory_mut() = Memory::default();
+                    *failure = Some(reason);
+                }
+            }
+        }
     }
 
     fn list(&mut self, peer: PeerNo) {
@@ -288,6 +315,8 @@ impl<L: Links> Engine<L> {
             stream.sent += if is_sent { len } else { 0 };
             if stream.sent < stream.memory.len() || !is_sent {
                 self.peer(peer).streams.push_front(stream);
+            } else if let Origin::Region { endpoint, .. } = stream.origin {
+                self.was_read(endpoint);
             }
             if !is_sent {
                 self.tell_credits(peer);
@@ -321,11 +350,22 @@ impl<L: Links> Engine<L> {
             let transfer = self.transfers.remove(number);
             self.end(transfer, Some(Failure::PeerLost));
         }
+        self.links.end(peer);
     }
 
     /// Closes an endpoint. What peers still send to it is refused.
     pub fn close(&mut self, endpoint: u16) {
-        self.endpoints.try_remove(endpoint.into());
+        let Some(mut closed) = self.endpoints.try_remove(endpoint.into()) else { return };
+        for Unexpected { arrival, body } in closed.take_messages() {
+            self.answer_taken(arrival.peer, &body, Some(Failure::NoEndpoint));
+        }
+        self.end_streams(Failure::NoEndpoint, |origin| origin == Origin::Endpoint(endpoint));
+        // The target of a write is a region, which stays.
+        let is_of_endpoint = |transfer: &Transfer| {
+            let is_write = matches!(&transfer.role, Role::Landing { landing: Landing::Write { .. }, .. });
+            transfer.endpoint == endpoint && !is_write
+        };
+        self.sink(Failure::NoEndpoint, is_of_endpoint);
         // Another endpoint may get the number. Peers still answer the transfers of this one.
         let those = self.transfers.iter_mut().filter(|(_, transfer)| transfer.endpoint == endpoint);
         those.for_each(|(_, transfer)| transfer.endpoint = u16::MAX);
@@ -343,9 +383,16 @@ impl<L: Links> Engine<L> {
     }
 
     /// Reports the end of an operation.
-    pub fn report(&mut self, endpoint: u16, op: Op, completion: Completion, is_reported: bool) {
-        if let Some(endpoint) = self.endpoints.get(endpoint.into()) {
-            self.completions.report(&endpoint.reports, op, completion, is_reported);
+    fn report(&mut self, endpoint: u16, op: Op, completion: Completion, is_reported: bool) {
+        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint.into()) {
+            self.completions.report(reports, op, Completion { endpoint, ..completion }, is_reported);
+        }
+    }
+
+    /// Reports the outcome of a look for messages, which is no receive.
+    pub fn report_look(&mut self, endpoint: u16, completion: Completion) {
+        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint.into()) {
+            self.completions.push(reports, Op::Receive, Completion { endpoint, ..completion });
         }
     }
 
@@ -355,12 +402,19 @@ impl<L: Links> Engine<L> {
     }
 
     fn on_accept(&mut self, peer: PeerNo, header: &Header) -> bool {
-        let Some(Transfer { role: Role::Awaited { memory, .. }, .. }) = self.transfer(peer, header.transfer)
+        let Some(Transfer { endpoint, role: Role::Awaited { memory, .. }, .. }) =
+            self.transfer(peer, header.transfer)
         else {
             return false;
         };
-        let memory = memory.part(0, usize::try_from(header.len).unwrap_or(usize::MAX));
-        self.stream(peer, memory, header.other);
+        let (endpoint, len) = (*endpoint, usize::try_from(header.len).unwrap_or(usize::MAX));
+        if memory.len() < len {
+            // The endpoint was closed.
+            self.answer_done(peer, header.other, Some(Failure::NoEndpoint));
+            return true;
+        }
+        let memory = memory.part(0, len);
+        self.stream(peer, memory, header.other, Origin::Endpoint(endpoint));
         true
     }
 
@@ -371,28 +425,45 @@ impl<L: Links> Engine<L> {
             Role::Awaited { .. } => return false,
             // Pieces come in order.
             Role::Landing { got, .. } | Role::Reading { got, .. } if *got != offset => return false,
-            Role::Landing { landing, got, wanted, theirs } => {
-                *got += landing.memory().write(offset, payload);
-                (*got == *wanted, Some(*theirs))
+            Role::Landing { got, wanted, .. } | Role::Reading { got, wanted, .. }
+                if payload.len() > *wanted - *got =>
+            {
+                return false;
             }
-            Role::Reading { memory, got, .. } => {
-                *got += memory.write(offset, payload);
-                (*got == memory.len(), None)
+            Role::Landing { landing, got, wanted, theirs, failure } => {
+                landing.memory().write(offset, payload);
+                *got += payload.len();
+                (*got == *wanted, Some((*theirs, *failure)))
+            }
+            Role::Reading { memory, got, wanted, .. } => {
+                memory.write(offset, payload);
+                *got += payload.len();
+                (*got == *wanted, None)
             }
         };
         if is_whole {
             let transfer = self.transfers.remove(header.transfer as usize);
+            let (theirs, failure) = theirs.unzip();
             if let Some(theirs) = theirs {
-                self.answer_done(peer, theirs, None);
+                self.answer_done(peer, theirs, failure.flatten());
             }
-            self.end(transfer, None);
+            self.end(transfer, failure.flatten());
         }
         true
     }
 
     fn on_done(&mut self, peer: PeerNo, header: &Header) -> bool {
         match self.transfer(peer, header.transfer) {
-            None | Some(Transfer { role: Role::Landing { .. }, .. }) => false,
+            None => false,
+            // The sender of pieces says only that no more come, and waits for the answer of its offer.
+            Some(Transfer { role: Role::Landing { .. }, .. }) if header.other == 0 => false,
+            Some(Transfer { role: Role::Landing { theirs, .. }, .. }) => {
+                let (theirs, failure) = (*theirs, Failure::of(header.other));
+                let transfer = self.transfers.remove(header.transfer as usize);
+                self.answer_done(peer, theirs, failure);
+                self.end(transfer, failure);
+                true
+            }
             Some(_) => {
                 let transfer = self.transfers.remove(header.transfer as usize);
                 self.end(transfer, Failure::of(header.other));
@@ -410,6 +481,12 @@ impl Landing {
     }
 
     fn memory(&self) -> &Memory {
+        match self {
+            Self::Receive { memory, .. } | Self::Write { memory, .. } => memory,
+        }
+    }
+
+    fn memory_mut(&mut self) -> &mut Memory {
         match self {
             Self::Receive { memory, .. } | Self::Write { memory, .. } => memory,
         }

@@ -1,9 +1,10 @@
 //! RDMA: the target's engine accesses its memory, when its process makes progress.
 
 use super::endpoint::{Arrival, Body};
+use super::peer::Origin;
 use super::{
     Completion, Copied, Engine, Failure, Landing, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Refused,
-    Role, Target, Wants,
+    Role, Target, Transfer, Until, Wants,
 };
 use crate::abi;
 use crate::frame::{Header, Kind, encode_segments, parse_segments};
@@ -62,7 +63,7 @@ impl<L: Links> Engine<L> {
         let completion = Completion::new(context, abi::RMA | abi::WRITE);
         let pending = Pending { op: Op::Write, completion, is_reported: wants.is_reported };
         // The target checks the key, so its answer alone says whether the write was done.
-        let wants = Wants { is_delivery: true, ..wants };
+        let wants = Wants { until: Until::Delivered, ..wants };
         self.transmit(to.peer, header.with_data(data), Kind::WriteOffer, memory, (pending, wants))
     }
 
@@ -90,7 +91,9 @@ impl<L: Links> Engine<L> {
         };
         let completion = Completion::new(context, abi::RMA | abi::READ);
         let pending = Pending { op: Op::Read, completion, is_reported };
-        self.begin(from.peer, header, Payload::Bytes(&segments), Role::Reading { pending, memory, got: 0 })
+        let wanted = memory.len();
+        let role = Role::Reading { pending, memory, got: 0, wanted };
+        self.begin(from.peer, header, Payload::Bytes(&segments), role)
     }
 
     /// Returns the memory that a peer wants to access.
@@ -117,7 +120,7 @@ impl<L: Links> Engine<L> {
         match self.region(header, true) {
             None => self.answer_done(peer, header.transfer, Some(Failure::NoMemory)),
             Some(memory) => {
-                let landing = Landing::Write { arrival: Arrival::of(peer, header), memory };
+                let landing = Landing::Write { arrival: Arrival::of(peer, header), memory, key: header.tag };
                 self.bring(header.to, landing, Body::Offered { transfer: header.transfer, segments });
             }
         }
@@ -138,12 +141,33 @@ impl<L: Links> Engine<L> {
             self.links.push(peer, &memory, &segments)
         };
         match copied {
-            Copied::Whole => self.answer_done(peer, header.transfer, None),
+            Copied::Whole => {
+                self.answer_done(peer, header.transfer, None);
+                self.was_read(header.to);
+            }
             Copied::Failed => self.answer_done(peer, header.transfer, Some(Failure::NotCopied)),
-            Copied::NotHere => self.stream(peer, memory, header.transfer),
+            Copied::NotHere => {
+                let origin = Origin::Region { key: header.tag, endpoint: header.to };
+                self.stream(peer, memory, header.transfer, origin);
+            }
         }
-        self.report(header.to, Op::RemoteRead, Completion::new(0, abi::RMA | abi::REMOTE_READ), false);
         true
+    }
+
+    /// Reports a read of a peer.
+    pub(super) fn was_read(&mut self, endpoint: u16) {
+        self.report(endpoint, Op::RemoteRead, Completion::new(0, abi::RMA | abi::REMOTE_READ), false);
+    }
+
+    /// Ends the access to a region. Peers that still read or write it get an error.
+    pub fn withdraw(&mut self, key: u64) {
+        self.regions.remove(&key);
+        self.end_streams(
+            Failure::NoMemory,
+            |origin| matches!(origin, Origin::Region { key: other, .. } if other == key),
+        );
+        let is_of_region = |transfer: &Transfer| matches!(&transfer.role, Role::Landing { landing: Landing::Write { key: other, .. }, .. } if *other == key);
+        self.sink(Failure::NoMemory, is_of_region);
     }
 
     /// Reports a write of a peer.

@@ -13,6 +13,16 @@ pub struct Stream {
     pub sent: usize,
     /// The peer's transfer.
     pub transfer: u32,
+    pub origin: Origin,
+}
+
+/// Where the bytes of a stream come from. When that is closed, they are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A message of this endpoint.
+    Endpoint(u16),
+    /// A region with this key, which a peer reads. The endpoint reports it.
+    Region { key: u64, endpoint: u16 },
 }
 
 /// The state of the messages to a peer.

@@ -5,7 +5,7 @@ use super::{
     Completion, Copied, Engine, Failure, Landing, Links, Op, PeerNo, Refused, Role, Transfer, source,
 };
 use crate::abi;
-use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, parse_segments};
+use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, parse_segments};
 use crate::matching::{Envelope, ReceiveId, Wanted};
 use crate::memory::Memory;
 
@@ -142,42 +142,50 @@ impl<L: Links> Engine<L> {
         &mut self,
         endpoint: u16,
         wanted: &Wanted,
-        context: usize,
-        is_claimed: bool,
+        is_tagged: bool,
+        is_claimed: Option<usize>,
     ) -> Option<Arrival> {
         let state = self.endpoints.get_mut(endpoint.into())?;
-        let Unexpected { arrival, body } = if is_claimed {
+        let Unexpected { arrival, body } = if let Some(context) = is_claimed {
             state.claimed.remove(&context)?
         } else {
-            let id = state.tagged.find_message(wanted)?;
-            state.tagged.take_message(id)
+            let matcher = state.matcher(is_tagged);
+            let id = matcher.find_message(wanted)?;
+            matcher.take_message(id)
         };
-        if let Body::Offered { transfer, .. } = body {
-            self.answer_done(arrival.peer, transfer, None);
-        }
+        self.answer_taken(arrival.peer, &body, None);
         Some(arrival)
     }
 
     /// Cancels a posted receive, if it is still posted. Returns whether it was.
     pub fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
         let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
-        let Some(completion) = state.cancel(context) else { return false };
-        self.report(endpoint, Op::Receive, completion, true);
+        let Some(cancelled) = state.cancel(context) else { return false };
+        if let Some(completion) = cancelled {
+            self.report(endpoint, Op::Receive, completion, true);
+        }
         true
     }
 
     pub(super) fn on_message(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
         let failure = (!self.endpoints.contains(header.to.into())).then_some(Failure::NoEndpoint);
-        if header.has(IS_AWAITED) {
-            self.answer_done(peer, header.transfer, failure);
+        let awaited = header.has(IS_AWAITED).then_some(header.transfer);
+        let is_until_matched = header.has(UNTIL_MATCHED) && failure.is_none();
+        if let Some(transfer) = awaited.filter(|_| !is_until_matched) {
+            self.answer_done(peer, transfer, failure);
         }
+        let awaited = awaited.filter(|_| is_until_matched);
         let arrival = Arrival { len: payload.len(), ..Arrival::of(peer, header) };
         let Some(state) = self.endpoints.get_mut(header.to.into()) else { return };
         let matcher = state.matcher(arrival.is_tagged);
         let Some(id) = matcher.find_receive(&arrival.envelope()) else {
-            matcher.keep(arrival.envelope(), Unexpected { arrival, body: Body::Here(payload.into()) });
+            let body = Body::Here(payload.into(), awaited);
+            matcher.keep(arrival.envelope(), Unexpected { arrival, body });
             return;
         };
+        if let Some(transfer) = awaited {
+            self.answer_done(peer, transfer, None);
+        }
         let landing = self.land(header.to, arrival, id);
         let len = landing.memory().write(0, payload);
         self.landed(header.to, landing, len, None);
@@ -200,6 +208,13 @@ impl<L: Links> Engine<L> {
             }
         }
         true
+    }
+
+    /// Answers the sender of an unexpected message that waits until it is taken.
+    pub(super) fn answer_taken(&mut self, peer: PeerNo, body: &Body, failure: Option<Failure>) {
+        if let Body::Offered { transfer, .. } | Body::Here(_, Some(transfer)) = body {
+            self.answer_done(peer, *transfer, failure);
+        }
     }
 
     /// Returns the landing of a message at a posted receive, which is taken away unless it takes more.
@@ -229,9 +244,15 @@ impl<L: Links> Engine<L> {
     pub(super) fn bring(&mut self, endpoint: u16, landing: Landing, body: Body) {
         let arrival = *landing.arrival();
         let (theirs, segments) = match body {
-            Body::Here(bytes) => {
+            Body::Here(bytes, awaited) => {
+                if let Some(transfer) = awaited {
+                    self.answer_done(arrival.peer, transfer, None);
+                }
                 let len = landing.memory().write(0, &bytes);
                 return self.landed(endpoint, landing, len, None);
+            }
+            Body::Offered { .. } if self.peer(arrival.peer).is_lost => {
+                return self.landed(endpoint, landing, 0, Some(Failure::PeerLost));
             }
             Body::Offered { transfer, segments } => (transfer, segments),
         };
@@ -251,7 +272,7 @@ impl<L: Links> Engine<L> {
                 self.landed(endpoint, landing, 0, Some(Failure::NotCopied));
             }
             Copied::NotHere => {
-                let role = Role::Landing { landing, got: 0, wanted, theirs };
+                let role = Role::Landing { landing, got: 0, wanted, theirs, failure: None };
                 let number = self.transfers.insert(Transfer { peer: arrival.peer, endpoint, role });
                 let accept = Header {
                     transfer: theirs,

@@ -2,7 +2,7 @@
 
 use super::{Completion, Engine, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role};
 use crate::abi;
-use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, encode_segments};
+use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_segments};
 use crate::memory::Memory;
 
 /// An endpoint of a peer.
@@ -14,13 +14,25 @@ pub struct Target {
     pub endpoint: u16,
 }
 
+/// When a message is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Its memory may be used again.
+    #[default]
+    Sent,
+    /// The peer has it.
+    Delivered,
+    /// A receive of the peer has taken it.
+    Matched,
+}
+
 /// What the program wants to know of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Whether a successful operation has an entry in the completion queue.
     pub is_reported: bool,
-    /// Whether it is complete only when the peer has it.
-    pub is_delivery: bool,
+    /// When it is complete.
+    pub until: Until,
     /// Whether the memory may be used again at once.
     pub is_injected: bool,
 }
@@ -92,8 +104,13 @@ impl<L: Links> Engine<L> {
             return self.begin(peer, header, Payload::Bytes(&segments), Role::Awaited { pending, memory });
         }
         let payload = Payload::Part(&memory, 0, memory.len());
-        if wants.is_delivery {
-            let header = Header { flags: header.flags | IS_AWAITED, ..header };
+        let awaited = match wants.until {
+            Until::Sent => 0,
+            Until::Delivered => IS_AWAITED,
+            Until::Matched => IS_AWAITED | UNTIL_MATCHED,
+        };
+        if awaited != 0 {
+            let header = Header { flags: header.flags | awaited, ..header };
             let role = Role::Awaited { pending, memory: Memory::default() };
             return self.begin(peer, header, payload, role);
         }

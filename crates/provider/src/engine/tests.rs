@@ -59,6 +59,10 @@ impl Links for Wires {
         self.into.borrow_mut().taken -= 1;
     }
 
+    fn end(&mut self, _: PeerNo) {
+        self.into.borrow_mut().messages.clear();
+    }
+
     fn pull(&mut self, _: PeerNo, from: &[Segment], to: &Memory) -> Copied {
         self.copy(from, |from| to.write(0, &from))
     }
@@ -126,7 +130,7 @@ fn posting(wanted: Wanted, memory: Memory, context: usize) -> Posting {
 }
 
 const ANY: Wanted = Wanted { source: None, tag: 0, ignore: u64::MAX };
-const REPORTED: Wants = Wants { is_reported: true, is_delivery: false, is_injected: false };
+const REPORTED: Wants = Wants { is_reported: true, until: Until::Sent, is_injected: false };
 
 fn completions(engine: &mut Engine<Wires>) -> Vec<Completion> {
     engine.completions.queues[0].drain(..).collect()
@@ -171,7 +175,8 @@ proptest! {
             post(&mut engines, &mut got);
         }
         for (nth, (_, tag, is_delivery, goes_back)) in messages.iter().enumerate() {
-            let wants = Wants { is_delivery: *is_delivery, ..REPORTED };
+            let until = if *is_delivery { Until::Delivered } else { Until::Sent };
+            let wants = Wants { until, ..REPORTED };
             loop {
                 let memory = memory(&mut sent[nth]);
                 match engines[usize::from(*goes_back)].send(0, message(*tag, memory, count + nth, wants)) {
@@ -302,7 +307,7 @@ fn messages_are_found_claimed_and_discarded() {
     let found = receiver.find(0, &tag(2), true, Some(77)).unwrap().unwrap();
     assert_eq!((found.len, found.data, found.source), (12, Some(3), source(PEER, 0)));
     assert_eq!(receiver.find(0, &tag(2), true, None), Ok(None));
-    assert!(receiver.discard(0, &tag(0), 0, false).is_some());
+    assert!(receiver.discard(0, &tag(0), true, None).is_some());
     let mut got = vec![0; 20];
     assert!(receiver.receive_claimed(0, memory(&mut got), 77, true));
     assert!(!receiver.receive_claimed(0, memory(&mut got), 77, true));
@@ -394,4 +399,166 @@ fn a_process_sends_to_itself() {
         }
         assert_eq!((completions(&mut engine).len(), got), (2, sent));
     }
+}
+
+/// Lets both engines work until the first bytes have arrived, and not the last.
+fn begin_pieces(engines: &mut [Engine<Wires>; 2], got: *const [u8]) {
+    // SAFETY: the test's memory is there. The engines change it behind the compiler's back.
+    let byte = |place: usize| unsafe { got.cast::<u8>().add(place).read_volatile() };
+    while byte(0) == 0 {
+        engines[0].progress();
+        engines[1].progress();
+    }
+    assert_eq!(byte(got.len() - 1), 0);
+}
+
+const LONG: usize = 60 * PAYLOAD;
+
+/// After an endpoint is closed, nothing is read from or written to the memory of its messages. The other side hears of
+/// it.
+#[test]
+fn a_closed_endpoint_leaves_memory_alone() {
+    for closed in [0, 1] {
+        for nth in [0, 1] {
+            let mut engines = pair(Copied::NotHere, 5);
+            let (mut sent, mut got) = (vec![1; LONG], vec![0; LONG]);
+            // The endpoint that is closed is another one of its engine half of the time.
+            let reports = engines[closed].endpoints[0].reports;
+            engines[closed].endpoints.insert(Endpoint { reports, ..Endpoint::default() });
+            engines[1].receive(0, posting(ANY, memory(&mut got), 5)).unwrap();
+            engines[0].send(0, message(9, memory(&mut sent), 1, REPORTED)).unwrap();
+            begin_pieces(&mut engines, &raw const got[..]);
+            engines[closed].close(nth);
+            if nth == 0 {
+                sent.fill(2);
+                got.fill(3);
+            }
+            settle(&mut engines);
+            assert!(engines.iter().all(|engine| engine.transfers.is_empty()));
+            let done = engines.each_mut().map(completions);
+            if nth == 1 {
+                assert!(done.iter().all(|done| done.len() == 1 && done[0].failure.is_none()));
+                assert_eq!(got, sent);
+                continue;
+            }
+            assert!(done[closed].is_empty());
+            assert_eq!(done[1 - closed][0].failure.unwrap().0, Failure::NoEndpoint);
+            // Bytes that were under way still arrive at the open side.
+            assert!(got.iter().all(|byte| *byte == 3 || closed == 0 && *byte == 1));
+        }
+    }
+}
+
+#[test]
+fn a_withdrawn_region_is_left_alone() {
+    for is_write in [true, false] {
+        let mut engines = pair(Copied::NotHere, 5);
+        let (mut region, mut bytes) = (vec![u8::from(!is_write); LONG], vec![u8::from(is_write); LONG]);
+        let access = Access { can_be_read: true, can_be_written: true };
+        engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+        let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 0 });
+        let own = memory(&mut bytes);
+        if is_write {
+            engines[0].write(0, to, place, own, None, (1, REPORTED)).unwrap();
+        } else {
+            engines[0].read(0, to, place, own, (1, true)).unwrap();
+        }
+        begin_pieces(&mut engines, if is_write { &raw const region[..] } else { &raw const bytes[..] });
+        engines[1].withdraw(40);
+        region.fill(3);
+        settle(&mut engines);
+        assert!(engines.iter().all(|engine| engine.transfers.is_empty()));
+        assert_eq!(completions(&mut engines[0])[0].failure, Some((Failure::NoMemory, 0)));
+        assert!(region.iter().all(|byte| *byte == 3) && !bytes.contains(&3));
+        // The target counts what was not done, and has no entry for it.
+        assert!(completions(&mut engines[1]).is_empty());
+        assert_eq!(engines[1].completions.counters[0].errors, u64::from(is_write));
+        assert_eq!(engines[1].completions.counters[0].value, 0);
+    }
+}
+
+#[test]
+fn offers_that_nobody_took_are_answered_when_the_endpoint_closes() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let mut sent = [(); 3].map(|()| vec![1; 2 * PAYLOAD]);
+    for (nth, bytes) in sent.iter_mut().enumerate() {
+        let tag = (nth < 2).then_some(nth as u64);
+        let send = Send { tag, ..message(0, memory(bytes), nth, REPORTED) };
+        engines[0].send(0, send).unwrap();
+    }
+    settle(&mut engines);
+    let one = Wanted { source: None, tag: 1, ignore: 0 };
+    assert!(engines[1].find(0, &one, true, Some(7)).unwrap().is_some());
+    engines[1].close(0);
+    settle(&mut engines);
+    let done = completions(&mut engines[0]);
+    assert_eq!(done.len(), 3);
+    assert!(done.iter().all(|done| done.failure == Some((Failure::NoEndpoint, 0))));
+}
+
+#[test]
+fn a_message_may_wait_until_it_is_matched() {
+    for len in [10, 2 * PAYLOAD] {
+        let mut engines = pair(Copied::Whole, 0);
+        let (mut sent, mut got) = (vec![1; len], vec![0; len]);
+        for until in [Until::Delivered, Until::Matched] {
+            let wants = Wants { until, ..REPORTED };
+            engines[0].send(0, message(9, memory(&mut sent), 1, wants)).unwrap();
+            settle(&mut engines);
+            let is_early = until == Until::Delivered && len < PAYLOAD;
+            assert_eq!(completions(&mut engines[0]).len(), usize::from(is_early));
+            engines[1].receive(0, posting(ANY, memory(&mut got), 5)).unwrap();
+            settle(&mut engines);
+            assert_eq!(completions(&mut engines[0]).len(), usize::from(!is_early));
+            assert_eq!(got, sent);
+        }
+    }
+}
+
+#[test]
+fn a_buffer_is_cancelled_while_messages_come_into_it() {
+    let mut engines = pair(Copied::NotHere, 5);
+    let (mut sent, mut got) = ([(); 2].map(|()| vec![1; LONG / 4]), vec![0; LONG]);
+    let posted = Posting { is_tagged: false, is_of_several: true, ..posting(ANY, memory(&mut got), 5) };
+    engines[1].receive(0, posted.clone()).unwrap();
+    for (nth, bytes) in sent.iter_mut().enumerate() {
+        engines[0].send(0, Send { tag: None, ..message(0, memory(bytes), nth, REPORTED) }).unwrap();
+    }
+    begin_pieces(&mut engines, &raw const got[..]);
+    assert!(engines[1].cancel(0, 5) && !engines[1].cancel(0, 5));
+    // The number of a buffer that is gone would be given to the next one.
+    let mut other = vec![0; 100];
+    engines[1].receive(0, Posting { memory: memory(&mut other), context: 6, ..posted }).unwrap();
+    settle(&mut engines);
+    let done = completions(&mut engines[1]);
+    let flags: Vec<_> =
+        done.iter().map(|done| (done.context, done.flags & crate::abi::MULTI_RECV != 0)).collect();
+    assert_eq!(flags, [(5, false), (5, true)]);
+    assert!(engines[1].cancel(0, 6) && other == [0; 100]);
+}
+
+#[test]
+fn the_offer_of_a_lost_peer_fails_when_it_is_taken() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let (mut sent, mut got) = (vec![1; 2 * PAYLOAD], vec![0; 2 * PAYLOAD]);
+    engines[0].send(0, message(9, memory(&mut sent), 1, REPORTED)).unwrap();
+    settle(&mut engines);
+    engines[1].links.into.borrow_mut().is_broken = true;
+    engines[1].progress();
+    engines[1].receive(0, posting(ANY, memory(&mut got), 5)).unwrap();
+    assert_eq!(completions(&mut engines[1])[0].failure.unwrap().0, Failure::PeerLost);
+}
+
+#[test]
+fn a_read_counts_at_the_target_when_its_last_bytes_leave() {
+    let mut engines = pair(Copied::NotHere, 5);
+    let (mut region, mut bytes) = (vec![1; LONG], vec![0; LONG]);
+    let access = Access { can_be_read: true, can_be_written: true };
+    engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+    let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 0 });
+    engines[0].read(0, to, place, memory(&mut bytes), (1, true)).unwrap();
+    begin_pieces(&mut engines, &raw const bytes[..]);
+    assert_eq!(engines[1].completions.counters[0].value, 0);
+    settle(&mut engines);
+    assert_eq!((engines[1].completions.counters[0].value, bytes), (1, region));
 }

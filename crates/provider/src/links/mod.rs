@@ -16,15 +16,24 @@ use netdyno_host::random;
 use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Calls between two looks for requests and lost peers. A look takes several system calls.
-const IDLE_CALLS: u32 = 8192;
-/// Time in which a process that refuses a request is asked again. It refuses when several ask at once.
-const NO_MATCH_TIMEOUT: Duration = Duration::from_secs(5);
+const CALLS: u32 = 8192;
+/// The same, while a peer is asked for a connection.
+const CALLS_ASKING: u32 = 32;
+/// Time between two looks of a process that finds no messages.
+const LOOK_PERIOD: Duration = Duration::from_millis(1);
+/// Time between a refused request and the next one.
+const ASK_PERIOD: Duration = Duration::from_millis(1);
+/// Time in which a process is asked again that refuses and that the system does not know. It may be in another
+/// namespace.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time without an answer after which a process is lost over UDP. Nobody answers while it computes without a call.
+const UDP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Why the connections of a process cannot be opened.
 #[derive(Debug, Error)]
@@ -35,6 +44,12 @@ pub enum LinksError {
     /// There is no such wire.
     #[error("FI_NETDYNO_WIRE is '{0}': use shm or udp")]
     NoWire(String),
+    /// There is no such address.
+    #[error("FI_NETDYNO_ADDRESS is '{0}': use an address of this host, such as 192.0.2.1")]
+    NoAddress(String),
+    /// There is no such time.
+    #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
+    NoTimeout(String),
 }
 
 /// The wire of a VI.
@@ -42,6 +57,19 @@ pub enum LinksError {
 enum Wire {
     Shm,
     Udp,
+}
+
+impl Process {
+    /// Returns the wire between this process and another.
+    fn wire_to(&self, other: &Self) -> Wire {
+        if self.host == other.host { Wire::Shm } else { Wire::Udp }
+    }
+
+    /// Returns whether the system knows a process of this number.
+    fn may_exist(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    }
 }
 
 /// A received message, and its wire.
@@ -59,6 +87,15 @@ impl Deref for Received {
     }
 }
 
+/// A request for a connection.
+#[derive(Clone, Copy, Debug)]
+struct Asking {
+    vi: ViHandle,
+    began: Instant,
+    /// When it is repeated after a refusal; `None` while there is no answer.
+    again_at: Option<Instant>,
+}
+
 /// The connection to a peer.
 #[derive(Debug)]
 struct Link {
@@ -66,8 +103,9 @@ struct Link {
     wire: Wire,
     /// The VI that sends.
     vi: Option<ViHandle>,
-    /// A request without an answer, and the time until which it is repeated.
-    asking: Option<(ViHandle, Instant)>,
+    asking: Option<Asking>,
+    /// The caller has ended it.
+    is_ended: bool,
     /// Whether the system copies between the two processes; `None` if that was not tried.
     copies: Option<bool>,
 }
@@ -83,8 +121,13 @@ pub struct ViLinks {
     links: Vec<Link>,
     peers: FxHashMap<[u8; 16], PeerNo>,
     by_vi: FxHashMap<(Wire, ViHandle), PeerNo>,
-    idle: u32,
-    asking: usize,
+    /// The wire that is looked at first.
+    first: Wire,
+    /// Calls since the last look for requests and lost peers, and the time of that look.
+    calls: u32,
+    looked: Duration,
+    /// The peers that are asked for a connection.
+    asking: Vec<PeerNo>,
     lost: Vec<PeerNo>,
 }
 
@@ -102,9 +145,10 @@ impl ViLinks {
         };
         let nonce: [u8; 16] = random::bytes().unwrap_or_default();
         let proof = Box::new(nonce);
-        let bind = SocketAddr::new(own_address(), 0);
-        let shm = Nic::open(WireKind::Shm, &discriminator(&nonce))?;
-        let udp = Nic::open(WireKind::Udp(UdpOptions::new().bind(bind)), &discriminator(&nonce))?;
+        let timeout = udp_timeout()?;
+        let options = UdpOptions::new().bind(SocketAddr::new(own_address()?, 0)).peer_timeout(timeout);
+        let shm = Nic::open(WireKind::Shm, &discriminator(&nonce), None)?;
+        let udp = Nic::open(WireKind::Udp(options), &discriminator(&nonce), Some(timeout))?;
         let process = Process {
             pid: std::process::id(),
             proof: proof.as_ptr().expose_provenance() as u64,
@@ -113,7 +157,7 @@ impl ViLinks {
             nonce,
             udp: Process::udp_of(&udp.host()),
         };
-        let own = Link { process, wire: Wire::Shm, vi: None, asking: None, copies: Some(true) };
+        let own = Link { process, wire: Wire::Shm, vi: None, asking: None, is_ended: false, copies: None };
         Ok(Self {
             shm,
             udp,
@@ -122,8 +166,10 @@ impl ViLinks {
             links: vec![own],
             peers: [(nonce, 0)].into_iter().collect(),
             by_vi: FxHashMap::default(),
-            idle: 0,
-            asking: 0,
+            first: Wire::Shm,
+            calls: 0,
+            looked: Duration::ZERO,
+            asking: Vec::new(),
             lost: Vec::new(),
         })
     }
@@ -139,8 +185,15 @@ impl ViLinks {
         let next = self.links.len();
         let peer = *self.peers.entry(process.nonce).or_insert(next);
         if peer == next {
-            let wire = if process.host == self.process.host { Wire::Shm } else { Wire::Udp };
-            self.links.push(Link { process: *process, wire, vi: None, asking: None, copies: None });
+            let wire = self.process.wire_to(process);
+            self.links.push(Link {
+                process: *process,
+                wire,
+                vi: None,
+                asking: None,
+                is_ended: false,
+                copies: None,
+            });
         }
         peer
     }
@@ -152,62 +205,128 @@ impl ViLinks {
         }
     }
 
-    fn ask(&mut self, peer: PeerNo, until: Instant) {
-        let Link { process, wire, .. } = self.links[peer];
-        let host = match wire {
-            Wire::Shm => self.shm.host(),
-            Wire::Udp => process.udp_host(),
-        };
-        let (from, to) =
-            (self.process.encode(), Address { host, discriminator: discriminator(&process.nonce) });
-        let asked = self.nic(wire).ask(&from, to);
-        match asked {
+    /// Asks a peer for a connection.
+    fn ask(&mut self, peer: PeerNo) {
+        let wire = self.links[peer].wire;
+        match self.nic(wire).create_vi() {
             Some(vi) => {
-                self.links[peer].asking = Some((vi, until));
-                self.asking += 1;
+                self.links[peer].asking = Some(Asking { vi, began: Instant::now(), again_at: None });
+                self.asking.push(peer);
+                self.request(peer);
             }
             None => self.lost.push(peer),
         }
     }
 
+    /// Sends the request of a peer that is being asked.
+    fn request(&mut self, peer: PeerNo) {
+        let Link { process, wire, asking: Some(Asking { vi, .. }), .. } = self.links[peer] else { return };
+        let host = match wire {
+            Wire::Shm => self.shm.host(),
+            Wire::Udp => process.udp_host(),
+        };
+        let to = Address { host, discriminator: discriminator(&process.nonce) };
+        let from = self.process.encode();
+        // An error is the answer.
+        let _ = self.nic(wire).ask(vi, &from, to);
+    }
+
     /// Looks for answers to requests, for requests, and for lost peers.
     fn maintain(&mut self) {
-        self.idle = 0;
+        self.calls = 0;
         for wire in [Wire::Shm, Wire::Udp] {
             self.nic(wire).maintain();
-            for (vi, name) in self.nic(wire).accept() {
-                // A requester that does not say who it is is left alone.
+            let own = self.process;
+            // A requester comes over the wire that leads to the process it says it is. So a process of another host
+            // does not pass for one of this host, whose memory the system copies.
+            let is_welcome = |name: &[u8]| {
+                Process::parse(name)
+                    .is_some_and(|process| own.wire_to(&process) == wire && process.nonce != own.nonce)
+            };
+            for (vi, name) in self.nic(wire).accept(is_welcome) {
                 let Some(process) = Process::parse(&name) else { continue };
                 let peer = self.peer(&process);
+                if self.links[peer].is_ended {
+                    self.nic(wire).destroy(vi);
+                    continue;
+                }
                 self.by_vi.insert((wire, vi), peer);
                 self.links[peer].vi.get_or_insert(vi);
             }
         }
-        if self.asking > 0 {
-            (0..self.links.len()).for_each(|peer| self.look_for_answer(peer));
+        for place in (0..self.asking.len()).rev() {
+            self.look_for_answer(place);
         }
     }
 
-    fn look_for_answer(&mut self, peer: PeerNo) {
-        let Link { wire, asking: Some((vi, until)), .. } = self.links[peer] else { return };
-        let answer = self.nic(wire).is_answered(vi);
-        if answer == Ok(false) {
+    /// Looks for the answer of one of the peers that are asked.
+    fn look_for_answer(&mut self, place: usize) {
+        let peer = self.asking[place];
+        let Link { process, wire, vi: other, asking: Some(Asking { vi, began, again_at }), .. } =
+            self.links[peer]
+        else {
+            return;
+        };
+        let mut is_over = true;
+        if let Some(again_at) = again_at {
+            if Instant::now() >= again_at {
+                self.links[peer].asking = Some(Asking { vi, began, again_at: None });
+                self.request(peer);
+            }
             return;
         }
-        self.links[peer].asking = None;
-        self.asking -= 1;
-        match answer {
-            Ok(_) => {
+        match self.nic(wire).is_answered(vi) {
+            Ok(false) => is_over = false,
+            Ok(true) => {
                 self.by_vi.insert((wire, vi), peer);
                 // A process that has sent over another VI goes on there.
                 self.links[peer].vi.get_or_insert(vi);
             }
+            // The peer has asked as well, and that connection is used.
+            Err(_) if other.is_some() => self.nic(wire).destroy(vi),
             Err(ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected)
-                if Instant::now() < until =>
+                if wire == Wire::Shm && process.may_exist() || began.elapsed() < UNKNOWN_TIMEOUT =>
             {
-                self.ask(peer, until);
+                let again_at = Some(Instant::now() + ASK_PERIOD);
+                self.links[peer].asking = Some(Asking { vi, began, again_at });
+                is_over = false;
             }
-            Err(_) => self.lost.push(peer),
+            Err(_) => {
+                self.nic(wire).destroy(vi);
+                self.lost.push(peer);
+            }
+        }
+        if is_over {
+            self.links[peer].asking = None;
+            self.asking.swap_remove(place);
+        }
+    }
+
+    /// Returns whether it is time to look for requests, when no message has come.
+    fn is_time_to_look(&mut self) -> bool {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        let now = Duration::try_from(now).unwrap_or_default();
+        let is_time = now.saturating_sub(self.looked) >= LOOK_PERIOD;
+        if is_time {
+            self.looked = now;
+        }
+        is_time
+    }
+
+    /// Returns the next event of a wire.
+    fn next_of(&mut self, wire: Wire) -> Option<LinkEvent<Received>> {
+        loop {
+            match self.nic(wire).next()? {
+                NicEvent::Message(buffer) => match self.by_vi.get(&(wire, buffer.vi())) {
+                    Some(peer) => return Some(LinkEvent::Message(*peer, Received { wire, buffer })),
+                    None => self.nic(wire).give_back(buffer),
+                },
+                NicEvent::Broken(vi) => {
+                    if let Some(peer) = self.by_vi.remove(&(wire, vi)) {
+                        return Some(LinkEvent::Lost(peer));
+                    }
+                }
+            }
         }
     }
 }
@@ -221,7 +340,7 @@ impl Links for ViLinks {
             return self.nic(wire).try_send(vi, header, payload);
         }
         if asking.is_none() {
-            self.ask(peer, Instant::now() + NO_MATCH_TIMEOUT);
+            self.ask(peer);
         }
         false
     }
@@ -230,28 +349,36 @@ impl Links for ViLinks {
         if let Some(peer) = self.lost.pop() {
             return Some(LinkEvent::Lost(peer));
         }
-        self.idle += 1;
-        if self.idle >= IDLE_CALLS || self.asking > 0 {
+        self.calls += 1;
+        if self.calls >= if self.asking.is_empty() { CALLS } else { CALLS_ASKING } {
             self.maintain();
         }
-        for wire in [Wire::Shm, Wire::Udp] {
-            let event = match self.nic(wire).next() {
-                None => continue,
-                Some(NicEvent::Message(buffer)) => self
-                    .by_vi
-                    .get(&(wire, buffer.vi()))
-                    .map(|peer| LinkEvent::Message(*peer, Received { wire, buffer })),
-                Some(NicEvent::Broken(vi)) => self.by_vi.remove(&(wire, vi)).map(LinkEvent::Lost),
-            };
-            if event.is_some() {
-                return event;
-            }
+        // Each wire has its turn, however busy the other is.
+        let order = if self.first == Wire::Shm { [Wire::Shm, Wire::Udp] } else { [Wire::Udp, Wire::Shm] };
+        self.first = order[1];
+        let event = order.into_iter().find_map(|wire| self.next_of(wire));
+        if event.is_none() && self.is_time_to_look() {
+            self.maintain();
         }
-        None
+        event
     }
 
     fn give_back(&mut self, _peer: PeerNo, Received { wire, buffer }: Received) {
         self.nic(wire).give_back(buffer);
+    }
+
+    fn end(&mut self, peer: PeerNo) {
+        let Link { wire, vi, asking, is_ended, .. } = &mut self.links[peer];
+        (*vi, *is_ended) = (None, true);
+        let (wire, asked) = (*wire, asking.take().map(|asking| asking.vi));
+        self.asking.retain(|other| *other != peer);
+        asked.into_iter().for_each(|vi| self.nic(wire).destroy(vi));
+        let those: Vec<_> =
+            self.by_vi.iter().filter(|(_, other)| **other == peer).map(|(vi, _)| *vi).collect();
+        for (wire, vi) in those {
+            self.by_vi.remove(&(wire, vi));
+            self.nic(wire).destroy(vi);
+        }
     }
 
     fn pull(&mut self, peer: PeerNo, from: &[Segment], to: &Memory) -> Copied {
@@ -299,15 +426,36 @@ fn host() -> [u8; 8] {
     hash.to_le_bytes()
 }
 
-/// Returns an address of this host that peers on other hosts reach.
-fn own_address() -> IpAddr {
+/// Returns an address of this host that peers on other hosts reach: `FI_NETDYNO_ADDRESS`, or that of the default route,
+/// or the first.
+fn own_address() -> Result<IpAddr, LinksError> {
+    if let Ok(text) = std::env::var("FI_NETDYNO_ADDRESS") {
+        return text.parse().map_err(|_| LinksError::NoAddress(text));
+    }
     let all = netdyno_host::interface::addresses().unwrap_or_default();
-    all.into_iter().find(|ip| ip.is_ipv4() && !ip.is_loopback()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    let lowest = all.into_iter().find(|ip| !ip.is_loopback());
+    Ok(default_address().or(lowest).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+}
+
+/// Returns the address from which this host sends to hosts outside of its networks; `None` without such a route.
+fn default_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // This sends nothing: it chooses the route. The address is one of those for documentation (RFC 5737).
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
+}
+
+/// Returns the time after which a silent peer is lost over UDP: `FI_NETDYNO_TIMEOUT` in seconds.
+fn udp_timeout() -> Result<Duration, LinksError> {
+    let Ok(text) = std::env::var("FI_NETDYNO_TIMEOUT") else { return Ok(UDP_TIMEOUT) };
+    let seconds = text.parse().ok().filter(|seconds| (1..=86400 * 365).contains(seconds));
+    seconds.map(Duration::from_secs).ok_or(LinksError::NoTimeout(text))
 }
 
 #[cfg(test)]
 #[cfg(not(miri))]
 mod tests {
+    use super::nic::WAITS;
     use super::*;
     use crate::frame::{Header, Kind};
 
@@ -403,6 +551,100 @@ mod tests {
             assert_eq!(receive(&mut links, 7), (1, back));
             send(&mut links, 1, back, 8);
             assert_eq!(receive(&mut links, 8), (0, there));
+        }
+    }
+
+    /// A process that ends leaves its last messages behind.
+    #[test]
+    fn what_a_peer_has_sent_arrives_before_its_end() {
+        for are_far in [false, true] {
+            let mut links = pair(are_far);
+            let process = *links[1].process();
+            let there = links[0].peer(&process);
+            send(&mut links, 0, there, 1);
+            let (_, back) = receive(&mut links, 1);
+            for tag in 2..10 {
+                send(&mut links, 0, there, tag);
+            }
+            let [left, mut right] = links;
+            drop(left);
+            right.maintain();
+            let mut tags = Vec::new();
+            let until = Instant::now() + WITHIN;
+            loop {
+                match right.next() {
+                    Some(LinkEvent::Message(peer, buffer)) => {
+                        tags.push(Header::parse(&buffer).unwrap().0.tag);
+                        right.give_back(peer, buffer);
+                    }
+                    Some(LinkEvent::Lost(peer)) => break assert_eq!(peer, back),
+                    None => assert!(Instant::now() < until, "the end of the peer is not noticed"),
+                }
+            }
+            assert_eq!(tags, (2..10).collect::<Vec<_>>(), "far: {are_far}");
+        }
+    }
+
+    /// Nobody looks for requests while the program computes.
+    #[test]
+    fn more_may_ask_than_wait_at_once() {
+        let mut all: Vec<ViLinks> = (0..WAITS + 8).map(|_| ViLinks::open().unwrap()).collect();
+        let process = *all[0].process();
+        let header = Header::new(Kind::Message).encode();
+        let [asked, askers @ ..] = &mut all[..] else { unreachable!() };
+        let theirs: Vec<PeerNo> = askers.iter_mut().map(|asker| asker.peer(&process)).collect();
+        let mut sent = vec![false; askers.len()];
+        let began = Instant::now();
+        let (mut got, mut is_awake) = (0, false);
+        while got < askers.len() {
+            for ((asker, peer), sent) in askers.iter_mut().zip(&theirs).zip(&mut sent) {
+                *sent = *sent || asker.try_send(*peer, &header, Payload::Bytes(&[]));
+                assert!(asker.next().is_none());
+            }
+            is_awake |= began.elapsed() > Duration::from_millis(100);
+            while is_awake && let Some(event) = asked.next() {
+                let LinkEvent::Message(peer, buffer) = event else { panic!("{event:?}") };
+                asked.give_back(peer, buffer);
+                got += 1;
+            }
+            assert!(began.elapsed() < WITHIN, "{got} messages came");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_lost_at_last() {
+        let mut links = ViLinks::open().unwrap();
+        let gone = Process { pid: u32::MAX >> 1, nonce: [5; 16], ..*links.process() };
+        let peer = links.peer(&gone);
+        let began = Instant::now();
+        assert!(!links.try_send(peer, &Header::new(Kind::Done).encode(), Payload::Bytes(&[])));
+        while !matches!(links.next(), Some(LinkEvent::Lost(lost)) if lost == peer) {
+            assert!(began.elapsed() < WITHIN);
+        }
+        assert!(began.elapsed() >= UNKNOWN_TIMEOUT && links.asking.is_empty());
+        links.end(peer);
+    }
+
+    /// A process of another host that says it is of this one would make this process copy from a third one.
+    #[test]
+    fn a_requester_over_the_wrong_wire_is_refused() {
+        for is_itself in [false, true] {
+            let mut links = pair(true);
+            let (asked, mut said) = (*links[1].process(), *links[0].process());
+            said.host = asked.host;
+            if is_itself {
+                said = Process { host: [1; 8], ..asked };
+            }
+            links[0].process = said;
+            let there = links[0].peer(&asked);
+            let header = Header::new(Kind::Done).encode();
+            links[0].links[there].wire = Wire::Udp;
+            let until = Instant::now() + Duration::from_millis(300);
+            while Instant::now() < until {
+                assert!(!links[0].try_send(there, &header, Payload::Bytes(&[])));
+                assert!(links.iter_mut().all(|links| links.next().is_none()));
+            }
+            assert!(links[1].by_vi.is_empty() && links[1].links.len() == 1);
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::frame::HEADER_LEN;
 use netdyno_host::pages::Pages;
 use netdyno_stack::vi::{
     Address, Completed, Config, ConnHandle, ConnectError, DescriptorAt, Level, MemAttributes, MemHandle,
-    News, NicAttributes, OpenError, Operation, PostError, Provider, Ptag, Segment, Side, ViAttributes,
-    ViHandle, View, WaitHandle, WireKind, Work,
+    NicAttributes, OpenError, Operation, PostError, Provider, Ptag, Segment, Side, ViAttributes, ViHandle,
+    View, WaitHandle, WireKind, Work,
 };
 use rustc_hash::FxHashMap;
 use std::ops::Deref;
@@ -20,10 +20,10 @@ const SENDS: usize = 8;
 const SLOTS: usize = RECEIVES as usize + SENDS;
 /// Length of a descriptor in bytes.
 const DESCRIPTOR_LEN: usize = 64;
-/// Number of requests that may wait at a discriminator until the next look.
-const WAITS: usize = 4;
-/// Time for a peer to answer a request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Number of requests that may wait until the next look. Further ones are refused, and repeated.
+pub const WAITS: usize = 64;
+/// Messages of a VI in a row, before the others are looked at.
+const IN_A_ROW: u32 = 16;
 
 /// A received message, which occupies a receive until it is given back.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are a buffer of the block of the VI, which is kept until the NIC is dropped. Nobody writes
-        // there before the receive is posted again, which takes the buffer away.
+        // SAFETY: the bytes are a buffer of the block of the VI, which is kept while a message is not given back. Nobody
+        // writes there before the receive is posted again, which takes the buffer away.
         unsafe { slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
     }
 }
@@ -58,6 +58,8 @@ struct Block {
     /// Number of sends that were posted, and of those that are complete.
     posted: usize,
     complete: usize,
+    /// Number of messages that the caller has not given back.
+    taken: usize,
 }
 
 impl Block {
@@ -110,15 +112,22 @@ pub struct Nic {
     waits: Vec<WaitHandle>,
     /// The connected VIs, the one that received last first.
     connected: Vec<ViHandle>,
-    broken: Vec<ViHandle>,
+    /// Number of messages in a row that came from the first of them.
+    row: u32,
+    /// Time for a peer to answer a request; `None` for ever.
+    answer_timeout: Option<Duration>,
 }
 
 impl Nic {
-    /// Opens a provider, and waits for requests at a discriminator.
+    /// Opens a provider, and waits for requests at a discriminator. A peer may take `answer_timeout` to answer a request.
     ///
     /// # Errors
     /// Returns an error if the system refuses memory, a socket or another resource.
-    pub fn open(wire: WireKind, discriminator: &[u8]) -> Result<Self, OpenError> {
+    pub fn open(
+        wire: WireKind,
+        discriminator: &[u8],
+        answer_timeout: Option<Duration>,
+    ) -> Result<Self, OpenError> {
         let attributes = NicAttributes { vis: 1 << 16, ..NicAttributes::default() };
         let mut provider = Provider::open(Config::new(wire).attributes(attributes))?;
         let tag = provider.create_tag().unwrap_or(Ptag(0));
@@ -129,7 +138,8 @@ impl Nic {
             discriminator: discriminator.to_vec(),
             waits: Vec::new(),
             connected: Vec::new(),
-            broken: Vec::new(),
+            row: 0,
+            answer_timeout,
         };
         nic.keep_waiting();
         Ok(nic)
@@ -148,8 +158,8 @@ impl Nic {
         }
     }
 
-    /// Returns a new VI with its receives posted.
-    fn create_vi(&mut self) -> Option<ViHandle> {
+    /// Returns a new VI with its receives posted; `None` if the system has no room.
+    pub fn create_vi(&mut self) -> Option<ViHandle> {
         let attributes = ViAttributes {
             level: Level::Delivery,
             transfer_bytes: LONGEST as u32,
@@ -161,13 +171,13 @@ impl Nic {
         let pages = Pages::untouched(SLOTS * (DESCRIPTOR_LEN + LONGEST)).ok()?;
         let attributes_of_memory = MemAttributes { tag: self.tag, can_be_written: false, can_be_read: false };
         let (base, bytes) = (pages.base().as_ptr(), pages.bytes());
-        // SAFETY: the pages are kept in the block until the provider is dropped.
+        // SAFETY: the pages are kept in the block until the VI is destroyed or the provider is dropped.
         let handle = unsafe { self.provider.register(base, bytes, attributes_of_memory) }.ok()?;
         let Ok(vi) = self.provider.create_vi(attributes, None, None) else {
             let _ = self.provider.deregister(base, handle);
             return None;
         };
-        self.blocks.insert(vi, Block { pages, handle, posted: 0, complete: 0 });
+        self.blocks.insert(vi, Block { pages, handle, posted: 0, complete: 0, taken: 0 });
         (0..RECEIVES.into()).try_for_each(|slot| self.post_receive(vi, slot)).ok()?;
         Some(vi)
     }
@@ -175,14 +185,16 @@ impl Nic {
     fn post_receive(&mut self, vi: ViHandle, slot: usize) -> Result<(), PostError> {
         let Some(block) = self.blocks.get(&vi) else { return Ok(()) };
         block.describe(slot, Operation::Receive, LONGEST);
-        // SAFETY: the block is registered, and kept until the provider is dropped.
+        // SAFETY: the block is registered, and kept as long as the VI.
         unsafe { self.provider.post(vi, Side::Receive, block.descriptor(slot)) }
     }
 
-    /// Asks a process for a connection. Returns the VI; `None` if the system has no room.
-    pub fn ask(&mut self, from: &[u8], to: Address) -> Option<ViHandle> {
-        let vi = self.create_vi()?;
-        self.provider.ask(vi, from, to, false, Some(ANSWER_TIMEOUT)).ok().map(|()| vi)
+    /// Asks a process for a connection with a VI. An earlier request of it must have ended.
+    ///
+    /// # Errors
+    /// Returns an error if the request cannot be made.
+    pub fn ask(&mut self, vi: ViHandle, from: &[u8], to: Address) -> Result<(), ConnectError> {
+        self.provider.ask(vi, from, to, false, self.answer_timeout)
     }
 
     /// Returns whether a request was answered.
@@ -197,31 +209,55 @@ impl Nic {
         Ok(is_answered)
     }
 
-    /// Accepts the requests that have arrived. Returns the VI and the name of each requester.
-    pub fn accept(&mut self) -> Vec<(ViHandle, Vec<u8>)> {
-        let waits = std::mem::take(&mut self.waits);
+    /// Answers the requests that have arrived. `is_welcome` says by the name of a requester whether it gets a
+    /// connection. Returns the VI and the name of each that does.
+    pub fn accept(&mut self, is_welcome: impl Fn(&[u8]) -> bool) -> Vec<(ViHandle, Vec<u8>)> {
         let mut accepted = Vec::new();
-        for wait in waits {
-            match self.provider.waited(wait) {
-                Ok(None) => self.waits.push(wait),
-                Ok(Some(conn)) => accepted.extend(self.accept_one(conn)),
-                Err(_) => {}
+        for place in (0..self.waits.len()).rev() {
+            if self.provider.has_request(self.waits[place])
+                && let Ok(Some(conn)) = self.provider.waited(self.waits.swap_remove(place))
+            {
+                accepted.extend(self.accept_one(conn, &is_welcome));
             }
         }
         self.keep_waiting();
         accepted
     }
 
-    fn accept_one(&mut self, conn: ConnHandle) -> Option<(ViHandle, Vec<u8>)> {
+    fn accept_one(
+        &mut self,
+        conn: ConnHandle,
+        is_welcome: impl Fn(&[u8]) -> bool,
+    ) -> Option<(ViHandle, Vec<u8>)> {
         let name = self.provider.request(conn).ok()?.from.discriminator.clone();
-        let vi = self.create_vi();
-        let accepted = vi.filter(|vi| self.provider.accept(conn, *vi).is_ok());
-        match accepted {
-            Some(vi) => self.connected.push(vi),
-            // The requester asks again.
-            None => drop(self.provider.reject(conn)),
+        let vi = if is_welcome(&name) { self.create_vi() } else { None };
+        let Some(vi) = vi else {
+            // A requester without an error of its own asks again.
+            let _ = self.provider.reject(conn);
+            return None;
+        };
+        if self.provider.accept(conn, vi).is_err() {
+            let _ = self.provider.reject(conn);
+            self.destroy(vi);
+            return None;
         }
-        accepted.map(|vi| (vi, name))
+        self.connected.push(vi);
+        Some((vi, name))
+    }
+
+    /// Ends a VI, and frees its memory unless the caller has messages of it.
+    pub fn destroy(&mut self, vi: ViHandle) {
+        self.connected.retain(|connected| *connected != vi);
+        let _ = self.provider.disconnect(vi);
+        for side in [Side::Send, Side::Receive] {
+            while let Ok(Some(_)) = self.provider.done(vi, side) {}
+        }
+        if self.blocks.get(&vi).is_some_and(|block| block.taken == 0)
+            && self.provider.destroy_vi(vi).is_ok()
+            && let Some(block) = self.blocks.remove(&vi)
+        {
+            let _ = self.provider.deregister(block.pages.base().as_ptr(), block.handle);
+        }
     }
 
     /// Sends a message, if the VI has a free send.
@@ -231,8 +267,8 @@ impl Nic {
             match self.provider.done(vi, Side::Send) {
                 Ok(Some(Completed { completion, .. })) => {
                     block.complete += 1;
+                    // Its receives end with an error as well, behind the last message of the peer.
                     if completion.status.is_error() {
-                        self.broken.push(vi);
                         return false;
                     }
                 }
@@ -248,7 +284,7 @@ impl Nic {
         let room = unsafe { slice::from_raw_parts_mut(block.buffer(slot), LONGEST) };
         let len = payload.write_behind(header, room);
         block.describe(slot, Operation::Send, len);
-        // SAFETY: the block is registered, and kept until the provider is dropped.
+        // SAFETY: the block is registered, and kept as long as the VI.
         let posted = unsafe { self.provider.post(vi, Side::Send, block.descriptor(slot)) };
         block.posted += usize::from(posted.is_ok());
         posted.is_ok()
@@ -256,11 +292,10 @@ impl Nic {
 
     /// Returns the next event of the connected VIs.
     pub fn next(&mut self) -> Option<NicEvent> {
-        if let Some(vi) = self.broken.pop() {
-            self.connected.retain(|connected| *connected != vi);
-            return Some(NicEvent::Broken(vi));
-        }
-        for place in 0..self.connected.len() {
+        let count = self.connected.len();
+        // The next message is likely of the same peer. After some messages of it, the others come first.
+        let first = usize::from(self.row >= IN_A_ROW);
+        for place in (first..first + count).map(|place| if place < count { place } else { 0 }) {
             let vi = self.connected[place];
             let Ok(Some(Completed { at, completion })) = self.provider.done(vi, Side::Receive) else {
                 continue;
@@ -269,33 +304,30 @@ impl Nic {
                 self.connected.swap_remove(place);
                 return Some(NicEvent::Broken(vi));
             }
-            let block = self.blocks.get(&vi)?;
+            let block = self.blocks.get_mut(&vi)?;
             let slot = (at.address - block.descriptor(0).address) as usize / DESCRIPTOR_LEN;
             let bytes = NonNull::new(block.buffer(slot))?;
-            // The next message is likely of the same peer.
+            self.row = if place == 0 { self.row + 1 } else { 1 };
             self.connected.swap(0, place);
+            block.taken += 1;
             return Some(NicEvent::Message(Buffer { vi, slot, bytes, len: completion.len as usize }));
         }
         None
     }
 
     /// Posts the receive of a message again.
-    pub fn give_back(&mut self, buffer: Buffer) {
-        let Buffer { vi, slot, .. } = buffer;
-        if self.post_receive(vi, slot).is_err() {
-            self.broken.push(vi);
+    pub fn give_back(&mut self, Buffer { vi, slot, .. }: Buffer) {
+        if let Some(block) = self.blocks.get_mut(&vi) {
+            block.taken -= 1;
         }
+        // A VI that is broken completes the receive with an error. One that was destroyed has no receives.
+        let _ = self.post_receive(vi, slot);
     }
 
-    /// Checks for the end of peers, and for timers.
+    /// Hears of requests, answers and lost peers, and checks timers.
     pub fn maintain(&mut self) {
         self.provider.progress();
-        while let Some(news) = self.provider.next_news() {
-            if let News::Failed(failure) = news
-                && let Some(vi) = failure.vi
-            {
-                self.broken.push(vi);
-            }
-        }
+        // The receives of a VI tell of its end, behind the messages that came before.
+        while self.provider.next_news().is_some() {}
     }
 }

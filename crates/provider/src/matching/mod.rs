@@ -182,6 +182,12 @@ impl<R, M> Matcher<R, M> {
         message
     }
 
+    /// Takes all unexpected messages away.
+    pub fn drain_messages(&mut self) -> impl Iterator<Item = M> + '_ {
+        self.classes.iter_mut().for_each(|class| class.messages = Queues::default());
+        self.messages.drain().map(|(_, message)| message)
+    }
+
     /// Returns the class of a pattern. Makes it if there is none.
     fn class(&mut self, pattern: Pattern) -> usize {
         if let Some(known) = self.classes.iter().position(|class| class.pattern == pattern) {

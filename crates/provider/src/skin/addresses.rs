@@ -56,14 +56,18 @@ fn insert_one(state: &mut State, number: usize, bytes: &[u8]) -> Result<u64, Err
     let peer = state.engine.links.peer(&name.process);
     let vector = state.addresses.get_mut(number).ok_or(Errno(abi::EBADF))?;
     let entry = vector.entries.insert((name, Target { peer, endpoint: name.endpoint })) as u64;
-    vector.by_source.entry(source(peer, name.endpoint)).or_insert(entry);
+    vector.by_source.entry(source(peer, name.endpoint)).or_default().push(entry);
     Ok(entry)
 }
 
 entries! {
     fn close(fid: *mut Fid) -> c_int {
-        let av = AvObject::take(fid);
-        av.shared.lock().addresses.try_remove(av.number);
+        let AvObject { shared, number, .. } = AvObject::of(fid)?;
+        let mut state = shared.lock();
+        state.check_addresses(*number)?;
+        state.addresses.try_remove(*number);
+        drop(state);
+        drop(AvObject::take(fid));
         Ok(0)
     }
 
@@ -76,7 +80,10 @@ entries! {
         _context: Opaque,
     ) -> c_int {
         let av = AvObject::of(av)?;
-        let all = slice::from_raw_parts(addr.cast::<[u8; NAME_LEN]>(), count);
+        if addr.is_null() && count > 0 {
+            return Err(Errno(abi::EINVAL));
+        }
+        let all = if count == 0 { &[][..] } else { slice::from_raw_parts(addr.cast::<[u8; NAME_LEN]>(), count) };
         let mut state = av.shared.lock();
         let mut inserted = 0;
         for (at, bytes) in all.iter().enumerate() {
@@ -93,11 +100,18 @@ entries! {
         let av = AvObject::of(av)?;
         let mut state = av.shared.lock();
         let vector = state.addresses.get_mut(av.number).ok_or(Errno(abi::EBADF))?;
-        for address in slice::from_raw_parts(fi_addr, count) {
+        let all = if count == 0 { &[][..] } else { slice::from_raw_parts(fi_addr, count) };
+        for address in all {
             let Some((_, target)) = vector.entries.try_remove(*address as usize) else {
                 return Err(Errno(abi::EINVAL));
             };
-            vector.by_source.remove(&source(target.peer, target.endpoint));
+            let source = source(target.peer, target.endpoint);
+            if let Some(numbers) = vector.by_source.get_mut(&source) {
+                numbers.retain(|number| *number != *address);
+                if numbers.is_empty() {
+                    vector.by_source.remove(&source);
+                }
+            }
         }
         Ok(0)
     }

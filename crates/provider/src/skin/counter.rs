@@ -61,8 +61,12 @@ impl CounterObject {
 
 entries! {
     fn close(fid: *mut Fid) -> c_int {
-        let counter = CounterObject::take(fid);
-        counter.shared.lock().engine.completions.counters.try_remove(counter.number);
+        let CounterObject { shared, number, .. } = CounterObject::of(fid)?;
+        let mut state = shared.lock();
+        state.check_counter(*number)?;
+        state.engine.completions.counters.try_remove(*number);
+        drop(state);
+        drop(CounterObject::take(fid));
         Ok(0)
     }
 

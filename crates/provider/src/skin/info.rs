@@ -9,6 +9,8 @@ use std::ptr;
 
 /// The version of the provider, as libfabric writes versions.
 pub const VERSION: u32 = 1 << 16;
+/// The version of libfabric from which on the mode of memory registration is a set of bits.
+const VERSION_OF_MR_MODES: u32 = 1 << 16 | 5;
 /// The name of the provider.
 pub const NAME: &CStr = c"netdyno";
 /// The format of its addresses: its own.
@@ -46,7 +48,7 @@ const RECEIVE_FLAGS: u64 = abi::COMPLETION | abi::MULTI_RECV;
 
 entries! {
     fn get_info(
-        _version: u32,
+        version: u32,
         node: *const c_char,
         _service: *const c_char,
         flags: u64,
@@ -61,7 +63,7 @@ entries! {
         if let Some(wanted) = wanted {
             check(wanted)?;
         }
-        *info = build(wanted);
+        *info = build(wanted, version);
         if (*info).is_null() { Err(Errno(abi::ENOMEM)) } else { Ok(0) }
     }
 }
@@ -97,6 +99,8 @@ unsafe fn check(hints: &Info) -> Result<(), Errno> {
                 domain.control_progress != abi::PROGRESS_AUTO && domain.data_progress != abi::PROGRESS_AUTO;
             fits &= is_offered(domain.caps, DOMAIN_CAPS) && domain.cq_data_size <= size_of::<u64>();
             fits &= domain.mr_key_size <= size_of::<u64>() && domain.mr_iov_limit <= MOST_SEGMENTS;
+            // Peers name bytes of a region by their offset, and the program chooses the keys.
+            fits &= domain.mr_mode & abi::MR_BASIC == 0;
             fits &= is_name_ours(domain.name);
         }
         if let Some(fabric) = hints.fabric_attr.as_ref() {
@@ -119,7 +123,7 @@ unsafe fn allocate<T>() -> *mut T {
 }
 
 /// Returns what the provider offers to a program that wants this.
-unsafe fn build(hints: Option<&Info>) -> *mut Info {
+unsafe fn build(hints: Option<&Info>, version: u32) -> *mut Info {
     // SAFETY: the structures are this function's own, and those of the hints are as libfabric passes them. A structure
     // of zeros is valid.
     unsafe {
@@ -179,6 +183,7 @@ unsafe fn build(hints: Option<&Info>) -> *mut Info {
             (domain.control_progress, domain.data_progress) = (abi::PROGRESS_MANUAL, abi::PROGRESS_MANUAL);
             domain.resource_mgmt = abi::RM_ENABLED;
             domain.av_type = either(hinted.map_or(0, |hinted| hinted.av_type), abi::AV_TABLE);
+            domain.mr_mode = if version < VERSION_OF_MR_MODES { abi::MR_SCALABLE } else { 0 };
             domain.mr_key_size = size_of::<u64>();
             domain.cq_data_size = size_of::<u64>();
             (domain.cq_cnt, domain.ep_cnt, domain.cntr_cnt) = (MOST, MOST, MOST);

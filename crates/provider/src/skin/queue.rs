@@ -6,7 +6,7 @@ use super::object::{self, Object, copy_text};
 use super::state::{Shared, State};
 use crate::abi::{self, Cq, CqAttr, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::engine::{Completion, Failure};
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::offset_of;
 use std::sync::Arc;
 use std::{ptr, thread};
@@ -70,12 +70,6 @@ pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> 
     Ok(CqObject { header, shared, number, entry_len }.give())
 }
 
-/// Returns the number of a sender in the first address vector that has it.
-fn address_of(state: &State, source: u64) -> u64 {
-    let mut known = state.addresses.iter().filter_map(|(_, vector)| vector.by_source.get(&source));
-    known.next().copied().unwrap_or(abi::ADDR_NOTAVAIL)
-}
-
 /// Returns the longest form of an entry.
 fn entry_of(completion: &Completion) -> Entry {
     let Completion { context, flags, len, buffer, data, tag, .. } = *completion;
@@ -107,14 +101,14 @@ impl CqObject {
             if first.failure.is_some() {
                 return if done > 0 { Ok(done as isize) } else { Err(Errno(abi::EAVAIL)) };
             }
-            let (entry, source) = (entry_of(first), first.source);
+            let (entry, source, endpoint) = (entry_of(first), first.source, first.endpoint);
             queue.pop_front();
             // SAFETY: the program has room for `count` entries of its format, and for as many senders.
             unsafe {
                 let to = buf.cast::<u8>().add(done * self.entry_len);
                 ptr::copy_nonoverlapping((&raw const entry).cast::<u8>(), to, self.entry_len);
                 if !sources.is_null() {
-                    *sources.add(done) = address_of(&state, source);
+                    *sources.add(done) = state.address_of(endpoint, source);
                 }
             }
             done += 1;
@@ -157,10 +151,28 @@ fn errno_of(failure: Failure) -> isize {
     }
 }
 
+/// Returns the text of the error number of an entry.
+fn text_of(errno: isize) -> &'static CStr {
+    match errno {
+        abi::ETRUNC => c"the message is longer than the receive",
+        abi::ECANCELED => c"the program has cancelled the operation",
+        abi::ECONNABORTED => c"the peer has ended",
+        abi::ECONNREFUSED => c"the peer has no such endpoint",
+        abi::EACCES => c"the peer has no such memory region, or does not allow the access",
+        abi::EIO => c"the system does not copy between the memories of the two processes",
+        abi::ENOMSG => c"no message matches",
+        _ => c"unknown error",
+    }
+}
+
 entries! {
     fn close(fid: *mut Fid) -> c_int {
-        let cq = CqObject::take(fid);
-        cq.shared.lock().engine.completions.queues.try_remove(cq.number);
+        let CqObject { shared, number, .. } = CqObject::of(fid)?;
+        let mut state = shared.lock();
+        state.check_queue(*number)?;
+        state.engine.completions.queues.try_remove(*number);
+        drop(state);
+        drop(CqObject::take(fid));
         Ok(0)
     }
 
@@ -191,7 +203,7 @@ entries! {
                 tag,
                 olen: missing,
                 err: errno_of(failure) as c_int,
-                prov_errno: 0,
+                prov_errno: errno_of(failure) as c_int,
                 err_data: entry.err_data,
                 err_data_size: 0,
             };
@@ -218,8 +230,8 @@ entries! {
         Err(Errno(abi::ENOSYS))
     }
 
-    fn strerror(_cq: *mut Cq, _errno: c_int, _data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char {
-        let text = c"the error number says all";
+    fn strerror(_cq: *mut Cq, errno: c_int, _data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char {
+        let text = text_of(errno as isize);
         if !buf.is_null() {
             copy_text(text.to_bytes(), buf, len);
         }

@@ -2,10 +2,11 @@
 
 use super::guard::Errno;
 use crate::abi;
-use crate::engine::{Engine, Target};
+use crate::engine::{Engine, Reports, Target};
 use crate::links::{Name, ViLinks};
 use rustc_hash::FxHashMap;
 use slab::Slab;
+use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The addresses that a program has inserted.
@@ -13,8 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct AddressVector {
     /// The address and the endpoint of each number.
     pub entries: Slab<(Name, Target)>,
-    /// The number of each sender.
-    pub by_source: FxHashMap<u64, u64>,
+    /// The numbers of each sender. A program may insert an address twice.
+    pub by_source: FxHashMap<u64, SmallVec<[u64; 1]>>,
 }
 
 /// How an endpoint is used.
@@ -26,6 +27,8 @@ pub struct Use {
     pub is_selective: [bool; 2],
     /// The flags of operations that have none of their own.
     pub flags: [u64; 2],
+    /// Whether the source address of a receive counts (FI_DIRECTED_RECV).
+    pub is_directed: bool,
 }
 
 /// The two sides of an endpoint: an index of [`Use`].
@@ -43,8 +46,8 @@ pub struct State {
     pub engine: Engine<ViLinks>,
     /// The address vectors.
     pub addresses: Slab<AddressVector>,
-    /// The use of each endpoint.
-    pub uses: FxHashMap<u16, Use>,
+    /// The use of each endpoint, by number.
+    pub uses: Vec<Option<Use>>,
 }
 
 impl State {
@@ -63,7 +66,36 @@ impl State {
     /// # Errors
     /// Returns an error if the endpoint does not exist.
     pub fn used(&self, endpoint: u16) -> Result<Use, Errno> {
-        self.uses.get(&endpoint).copied().ok_or(Errno(abi::EBADF))
+        self.uses.get(usize::from(endpoint)).copied().flatten().ok_or(Errno(abi::EBADF))
+    }
+
+    /// Returns the number of a sender in the address vector of the endpoint that has received from it.
+    pub fn address_of(&self, endpoint: u16, source: u64) -> u64 {
+        let number = self.used(endpoint).ok().and_then(|used| used.addresses);
+        let vector = number.and_then(|number| self.addresses.get(number));
+        let known = vector.and_then(|vector| vector.by_source.get(&source)?.first());
+        known.copied().unwrap_or(abi::ADDR_NOTAVAIL)
+    }
+
+    /// Returns an error if an endpoint is bound to the queue of this number.
+    pub fn check_queue(&self, number: usize) -> Result<(), Errno> {
+        self.check_unbound(|reports| reports.queues.contains(&Some(number)))
+    }
+
+    /// Returns an error if an endpoint is bound to the counter of this number.
+    pub fn check_counter(&self, number: usize) -> Result<(), Errno> {
+        self.check_unbound(|reports| reports.counters.contains(&Some(number)))
+    }
+
+    fn check_unbound(&self, is_bound: impl Fn(&Reports) -> bool) -> Result<(), Errno> {
+        let mut all = self.engine.endpoints.iter();
+        if all.any(|(_, endpoint)| is_bound(&endpoint.reports)) { Err(Errno(abi::EBUSY)) } else { Ok(()) }
+    }
+
+    /// Returns an error if an endpoint is bound to the address vector of this number.
+    pub fn check_addresses(&self, number: usize) -> Result<(), Errno> {
+        let is_bound = self.uses.iter().flatten().any(|used| used.addresses == Some(number));
+        if is_bound { Err(Errno(abi::EBUSY)) } else { Ok(()) }
     }
 }
 
@@ -79,7 +111,7 @@ unsafe impl Sync for Shared {}
 impl Shared {
     /// Returns the state of a new domain.
     pub fn new(links: ViLinks) -> Self {
-        let (addresses, uses) = (Slab::new(), FxHashMap::default());
+        let (addresses, uses) = (Slab::new(), Vec::new());
         Self(Mutex::new(State { engine: Engine::new(links), addresses, uses }))
     }
 

@@ -400,6 +400,11 @@ impl Provider {
         waited
     }
 
+    /// Returns whether a wait has received a request, which [`Provider::waited`] returns. Makes no progress.
+    pub fn has_request(&self, wait: WaitHandle) -> bool {
+        self.nic.has_request(wait)
+    }
+
     /// Returns a connection request that has arrived.
     ///
     /// # Errors

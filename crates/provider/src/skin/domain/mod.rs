@@ -81,6 +81,10 @@ pub unsafe fn shared<P>(domain: *mut P) -> Result<Arc<Shared>, Errno> {
 
 entries! {
     fn close(fid: *mut Fid) -> c_int {
+        // The objects of the domain that are open hold its state.
+        if Arc::strong_count(&DomainObject::of(fid)?.shared) > 1 {
+            return Err(Errno(abi::EBUSY));
+        }
         drop(DomainObject::take(fid));
         Ok(0)
     }

@@ -48,7 +48,7 @@ fn insert(
 entries! {
     fn close(fid: *mut Fid) -> c_int {
         let region = RegionObject::take(fid);
-        region.shared.lock().engine.regions.remove(&region.header.key);
+        region.shared.lock().engine.withdraw(region.header.key);
         Ok(0)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{EndpointObject, data_of, or_progress, wants};
 use crate::abi::{self, Ep, IoVec, Msg, MsgOps, Opaque, TaggedMsg, TaggedOps};
-use crate::engine::{self, Completion, Failure, Op, Posting, Send};
+use crate::engine::{self, Completion, Failure, Posting, Send};
 use crate::matching::Wanted;
 use crate::memory::Memory;
 use crate::skin::guard::{Errno, entries};
@@ -83,6 +83,7 @@ impl EndpointObject {
         let used = state.used(self.number)?;
         let source = match from {
             abi::ADDR_UNSPEC => None,
+            _ if !used.is_directed => None,
             address => Some(state.target(&used, address)?),
         };
         let source = source.map(|target| engine::source(target.peer, target.endpoint));
@@ -93,7 +94,8 @@ impl EndpointObject {
         let is_reported = !used.is_selective[side] || flags & abi::COMPLETION != 0;
         let context = context.expose_provenance();
         if flags & (abi::PEEK | abi::CLAIM | abi::DISCARD) != 0 {
-            return self.look(&mut state, &wanted, (memory, context, is_reported), flags);
+            let target = (memory, context, is_reported);
+            return self.look(&mut state, (&wanted, tag.is_some()), target, flags);
         }
         let is_of_several = flags & abi::MULTI_RECV != 0;
         let posting =
@@ -106,7 +108,7 @@ impl EndpointObject {
     fn look(
         &self,
         state: &mut State,
-        wanted: &Wanted,
+        (wanted, is_tagged): (&Wanted, bool),
         (memory, context, is_reported): (Memory, usize, bool),
         flags: u64,
     ) -> Result<isize, Errno> {
@@ -120,19 +122,19 @@ impl EndpointObject {
             state.engine.progress();
         }
         let found = if flags & abi::DISCARD != 0 {
-            state.engine.discard(self.number, wanted, context, is_claim && !is_peek)
+            state.engine.discard(self.number, wanted, is_tagged, (is_claim && !is_peek).then_some(context))
         } else {
-            state.engine.find(self.number, wanted, true, is_claim.then_some(context))?
+            state.engine.find(self.number, wanted, is_tagged, is_claim.then_some(context))?
         };
         let completion = match found {
             Some(arrival) => Completion { len: arrival.len, ..arrival.completion(context) },
             None => Completion {
                 tag: wanted.tag,
                 failure: Some((Failure::NoMessage, 0)),
-                ..Completion::new(context, abi::RECV | abi::TAGGED)
+                ..Completion::new(context, abi::RECV | if is_tagged { abi::TAGGED } else { abi::MSG })
             },
         };
-        state.engine.report(self.number, Op::Receive, completion, true);
+        state.engine.report_look(self.number, completion);
         Ok(0)
     }
 }

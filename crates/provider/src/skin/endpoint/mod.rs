@@ -10,7 +10,7 @@ use super::object::{self, Object};
 use super::queue::CqObject;
 use super::state::{Shared, Side, State, Use};
 use crate::abi::{self, CmOps, Ep, EpOps, Fid, Info, Opaque, Ops};
-use crate::engine::{self, Endpoint, Op, Reports, Wants};
+use crate::engine::{self, Endpoint, Op, Reports, Until, Wants};
 use crate::links::{NAME_LEN, Name};
 use core::ffi::{c_int, c_void};
 use messages::{MSG_OPS, TAGGED_OPS};
@@ -82,7 +82,11 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
         state.engine.endpoints.remove(number);
         return Err(Errno(abi::EMFILE));
     };
-    state.uses.insert(number, Use { flags, ..Use::default() });
+    if state.uses.len() <= number.into() {
+        state.uses.resize(usize::from(number) + 1, None);
+    }
+    let is_directed = info.caps & abi::DIRECTED_RECV != 0;
+    state.uses[usize::from(number)] = Some(Use { flags, is_directed, ..Use::default() });
     drop(state);
     let header = Ep {
         fid: object::fid(abi::CLASS_EP, context, &OPS),
@@ -118,7 +122,7 @@ entries! {
     fn close(fid: *mut Fid) -> c_int {
         let endpoint = EndpointObject::take(fid);
         let mut state = endpoint.shared.lock();
-        state.uses.remove(&endpoint.number);
+        state.uses[usize::from(endpoint.number)] = None;
         state.engine.close(endpoint.number);
         Ok(0)
     }
@@ -128,7 +132,7 @@ entries! {
         let class = to.as_ref().ok_or(Errno(abi::EINVAL))?.fclass;
         let mut state = endpoint.shared.lock();
         let State { engine, uses, .. } = &mut *state;
-        let used = uses.get_mut(&endpoint.number).ok_or(Errno(abi::EBADF))?;
+        let used = uses.get_mut(usize::from(endpoint.number)).and_then(Option::as_mut).ok_or(Errno(abi::EBADF))?;
         let Reports { queues, counters } =
             &mut engine.endpoints.get_mut(endpoint.number.into()).ok_or(Errno(abi::EBADF))?.reports;
         match class {
@@ -155,7 +159,8 @@ entries! {
     fn control(fid: *mut Fid, command: c_int, arg: Opaque) -> c_int {
         let endpoint = EndpointObject::of(fid)?;
         let mut state = endpoint.shared.lock();
-        let used = state.uses.get_mut(&endpoint.number).ok_or(Errno(abi::EBADF))?;
+        let used = state.uses.get_mut(usize::from(endpoint.number)).and_then(Option::as_mut);
+        let used = used.ok_or(Errno(abi::EBADF))?;
         if command == abi::ENABLE {
             return if used.addresses.is_some() { Ok(0) } else { Err(Errno(abi::ENOAV)) };
         }
@@ -227,9 +232,18 @@ entries! {
 pub fn wants(used: &Use, flags: Option<u64>, is_silent: bool) -> Wants {
     let side = Side::Transmit as usize;
     let flags = flags.unwrap_or(used.flags[side]);
+    let until = if is_silent {
+        Until::Sent
+    } else if flags & abi::MATCH_COMPLETE != 0 {
+        Until::Matched
+    } else if flags & abi::DELIVERY_COMPLETE != 0 {
+        Until::Delivered
+    } else {
+        Until::Sent
+    };
     Wants {
         is_reported: !is_silent && (!used.is_selective[side] || flags & abi::COMPLETION != 0),
-        is_delivery: flags & (abi::DELIVERY_COMPLETE | abi::MATCH_COMPLETE) != 0 && !is_silent,
+        until,
         is_injected: is_silent || flags & abi::INJECT != 0,
     }
 }
