@@ -1,7 +1,17 @@
-//! The messages between two processes: a header of fixed length, and a payload.
+//! The messages between two processes: a header, and a payload.
+//!
+//! ```text
+//! every message    kind 1, flags 1, credits 2, to 2, from 2
+//! Message          tag 8 if TAGGED, transfer 4 if IS_AWAITED, data 4 or 8 if HAS_DATA
+//! the others       transfer 4, other 4, len 8, tag 8, data 8, offset 8
+//! ```
+//!
+//! The header of a [`Kind::Message`] is short, so that a short message fits into one cache line of a ring.
 
-/// Length of a header in bytes.
-pub const HEADER_LEN: usize = 48;
+/// Longest header in bytes.
+pub const LONGEST_HEADER: usize = BASE_LEN + 40;
+/// Length in bytes of the part that every header has.
+const BASE_LEN: usize = 8;
 /// Most segments in an offer.
 pub const MOST_SEGMENTS: usize = 8;
 /// Length of an encoded segment.
@@ -9,6 +19,7 @@ const SEGMENT_LEN: usize = 16;
 
 use crate::memory::Segment;
 use smallvec::SmallVec;
+use std::ops::Deref;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +71,8 @@ pub const HAS_DATA: u8 = 2;
 pub const IS_AWAITED: u8 = 4;
 /// The sender waits until a receive takes the message.
 pub const UNTIL_MATCHED: u8 = 8;
+/// The remote completion data of a [`Kind::Message`] has 4 bytes. Only the encoding sets it.
+const SHORT_DATA: u8 = 16;
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,44 +139,107 @@ impl Header {
 
     /// Returns the bytes of the header.
     #[inline]
-    pub fn encode(&self) -> [u8; HEADER_LEN] {
-        let mut bytes = [0; HEADER_LEN];
-        bytes[0] = self.kind as u8;
-        bytes[1] = self.flags;
-        bytes[2..4].copy_from_slice(&self.to.to_le_bytes());
-        bytes[4..6].copy_from_slice(&self.from.to_le_bytes());
-        bytes[6..8].copy_from_slice(&self.credits.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.transfer.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.other.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.len.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.tag.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.data.to_le_bytes());
-        bytes[40..48].copy_from_slice(&self.offset.to_le_bytes());
-        bytes
+    pub fn encode(&self) -> Encoded {
+        let mut encoded = Encoded { bytes: [0; LONGEST_HEADER], len: 0 };
+        let is_short = self.kind == Kind::Message;
+        let has_short_data = is_short && self.has(HAS_DATA) && self.data <= u64::from(u32::MAX);
+        let flags = (self.flags & !SHORT_DATA) | if has_short_data { SHORT_DATA } else { 0 };
+        encoded.put([self.kind as u8, flags]);
+        encoded.put(self.credits.to_le_bytes());
+        encoded.put(self.to.to_le_bytes());
+        encoded.put(self.from.to_le_bytes());
+        if !is_short {
+            encoded.put(self.transfer.to_le_bytes());
+            encoded.put(self.other.to_le_bytes());
+            encoded.put(self.len.to_le_bytes());
+            encoded.put(self.tag.to_le_bytes());
+            encoded.put(self.data.to_le_bytes());
+            encoded.put(self.offset.to_le_bytes());
+            return encoded;
+        }
+        if self.has(TAGGED) {
+            encoded.put(self.tag.to_le_bytes());
+        }
+        if self.has(IS_AWAITED) {
+            encoded.put(self.transfer.to_le_bytes());
+        }
+        if has_short_data {
+            encoded.put((self.data as u32).to_le_bytes());
+        } else if self.has(HAS_DATA) {
+            encoded.put(self.data.to_le_bytes());
+        }
+        encoded
     }
 
-    /// Parses a message. Returns its header and its payload; `None` if it is malformed.
+    /// Parses a message. Returns its header and its payload; `None` if it is malformed. The header of a
+    /// [`Kind::Message`] has the length of the payload.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (header, payload) = bytes.split_first_chunk::<HEADER_LEN>()?;
-        let two = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        let four = |at: usize| u32::from(two(at)) | u32::from(two(at + 2)) << 16;
-        let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
-        let header = Self {
-            kind: Kind::of(header[0])?,
-            flags: header[1],
-            to: two(2),
-            from: two(4),
-            credits: two(6),
-            transfer: four(8),
-            other: four(12),
-            len: eight(16),
-            tag: eight(24),
-            data: eight(32),
-            offset: eight(40),
+        let mut rest = bytes;
+        let [kind, flags] = take(&mut rest)?;
+        let mut header = Self {
+            flags: flags & !SHORT_DATA,
+            credits: u16::from_le_bytes(take(&mut rest)?),
+            to: u16::from_le_bytes(take(&mut rest)?),
+            from: u16::from_le_bytes(take(&mut rest)?),
+            ..Self::new(Kind::of(kind)?)
         };
-        Some((header, payload))
+        if header.kind != Kind::Message {
+            header.transfer = u32::from_le_bytes(take(&mut rest)?);
+            header.other = u32::from_le_bytes(take(&mut rest)?);
+            header.len = u64::from_le_bytes(take(&mut rest)?);
+            header.tag = u64::from_le_bytes(take(&mut rest)?);
+            header.data = u64::from_le_bytes(take(&mut rest)?);
+            header.offset = u64::from_le_bytes(take(&mut rest)?);
+            return Some((header, rest));
+        }
+        if header.has(TAGGED) {
+            header.tag = u64::from_le_bytes(take(&mut rest)?);
+        }
+        if header.has(IS_AWAITED) {
+            header.transfer = u32::from_le_bytes(take(&mut rest)?);
+        }
+        if flags & (HAS_DATA | SHORT_DATA) == HAS_DATA | SHORT_DATA {
+            header.data = u32::from_le_bytes(take(&mut rest)?).into();
+        } else if header.has(HAS_DATA) {
+            header.data = u64::from_le_bytes(take(&mut rest)?);
+        }
+        header.len = rest.len() as u64;
+        Some((header, rest))
     }
+}
+
+/// The bytes of a header.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded {
+    bytes: [u8; LONGEST_HEADER],
+    len: usize,
+}
+
+impl Encoded {
+    /// Appends bytes. All parts of a header have room together.
+    #[inline(always)]
+    fn put<const LEN: usize>(&mut self, part: [u8; LEN]) {
+        self.bytes[self.len..self.len + LEN].copy_from_slice(&part);
+        self.len += LEN;
+    }
+}
+
+impl Deref for Encoded {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Takes bytes from the beginning of a slice.
+#[inline(always)]
+fn take<const LEN: usize>(bytes: &mut &[u8]) -> Option<[u8; LEN]> {
+    let (first, rest) = bytes.split_first_chunk::<LEN>()?;
+    *bytes = rest;
+    Some(*first)
 }
 
 /// Returns the bytes of a list of segments.
@@ -194,16 +270,42 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_parsed(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..10_u8) {
+        fn what_is_encoded_is_parsed(
+            kind in 1..10_u8,
+            flags in 0..16_u8,
+            [credits, to, from] in any::<[u16; 3]>(),
+            [transfer, other] in any::<[u32; 2]>(),
+            [tag, offset] in any::<[u64; 2]>(),
+            data in prop_oneof![any::<u32>().prop_map(u64::from), any::<u64>()],
+            payload in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let kind = Kind::of(kind).unwrap();
+            let len = payload.len() as u64;
+            let mut header =
+                Header { kind, flags, credits, to, from, transfer, other, len, tag, data, offset };
+            if kind == Kind::Message {
+                let is_there = |flag| flags & flag != 0;
+                (header.other, header.offset) = (0, 0);
+                header.tag *= u64::from(is_there(TAGGED));
+                header.transfer *= u32::from(is_there(IS_AWAITED));
+                header.data *= u64::from(is_there(HAS_DATA));
+            }
+            let bytes = [&header.encode()[..], &payload].concat();
+            prop_assert_eq!(Header::parse(&bytes), Some((header, &payload[..])));
+            for cut in 0..header.encode().len() {
+                prop_assert_eq!(Header::parse(&bytes[..cut]), None);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..10_u8) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
             }
-            match Header::parse(&bytes) {
-                None => prop_assert!(bytes.len() < HEADER_LEN),
-                Some((header, payload)) => {
-                    prop_assert_eq!([&header.encode()[..], payload].concat(), bytes);
-                }
+            if let Some((header, payload)) = Header::parse(&bytes) {
+                let again = [&header.encode()[..], payload].concat();
+                prop_assert_eq!(Header::parse(&again), Some((header, payload)));
             }
         }
 
@@ -220,7 +322,7 @@ mod tests {
     #[test]
     fn unknown_kinds_are_malformed() {
         for kind in [0, 10, 255] {
-            let mut bytes = Header::new(Kind::Done).encode();
+            let mut bytes = Header::new(Kind::Done).encode().to_vec();
             bytes[0] = kind;
             assert_eq!(Header::parse(&bytes), None);
         }

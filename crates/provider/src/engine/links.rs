@@ -1,6 +1,6 @@
 //! What the engine needs of the connections to other processes.
 
-use crate::frame::HEADER_LEN;
+use crate::frame::LONGEST_HEADER;
 use crate::memory::{Memory, Segment};
 use std::ops::Deref;
 
@@ -13,9 +13,9 @@ pub const SELF: PeerNo = 0;
 /// Longest message with its header, in bytes.
 pub const LONGEST: usize = 8192;
 /// Longest payload in bytes.
-pub const PAYLOAD: usize = LONGEST - HEADER_LEN;
+pub const PAYLOAD: usize = LONGEST - LONGEST_HEADER;
 /// Number of messages of a peer for which there is always room.
-pub const RECEIVES: u16 = 16;
+pub const RECEIVES: u16 = 64;
 
 /// The payload of a message to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +28,11 @@ pub enum Payload<'a> {
 
 impl Payload<'_> {
     /// Writes a message with its header to the beginning of `out`. Returns its length.
-    pub fn write_behind(&self, header: &[u8; HEADER_LEN], out: &mut [u8]) -> usize {
-        let (head, room) = out.split_at_mut(HEADER_LEN);
+    #[inline]
+    pub fn write_behind(&self, header: &[u8], out: &mut [u8]) -> usize {
+        let (head, room) = out.split_at_mut(header.len());
         head.copy_from_slice(header);
-        HEADER_LEN
+        header.len()
             + match *self {
                 Self::Bytes(bytes) => {
                     room[..bytes.len()].copy_from_slice(bytes);
@@ -70,7 +71,7 @@ pub trait Links {
 
     /// Sends a message, if there is room. The caller ensures that the peer has a place for it. Returns false if the
     /// caller must try again later.
-    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool;
+    fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool;
 
     /// Returns the next event.
     fn next(&mut self) -> Option<LinkEvent<Self::Buffer>>;

@@ -1,7 +1,6 @@
 use super::completion::OPS;
 use super::links::{LinkEvent, Links, Payload};
 use super::*;
-use crate::frame::HEADER_LEN;
 use crate::matching::Wanted;
 use crate::memory::Segment;
 use proptest::prelude::*;
@@ -31,7 +30,7 @@ struct Wires {
 impl Links for Wires {
     type Buffer = Vec<u8>;
 
-    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool {
+    fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool {
         assert_eq!(peer, PEER);
         self.sends += 1;
         if self.refuses > 0 && self.sends.is_multiple_of(self.refuses) {

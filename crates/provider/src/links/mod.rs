@@ -10,7 +10,6 @@ mod nic;
 pub use identity::{NAME_LEN, Name, Process};
 
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo};
-use crate::frame::HEADER_LEN;
 use crate::memory::{Memory, Segment};
 use netdyno_host::random;
 use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
@@ -334,7 +333,7 @@ impl ViLinks {
 impl Links for ViLinks {
     type Buffer = Received;
 
-    fn try_send(&mut self, peer: PeerNo, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool {
+    fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool {
         let Link { vi, wire, asking, .. } = self.links[peer];
         if let Some(vi) = vi {
             return self.nic(wire).try_send(vi, header, payload);
@@ -457,7 +456,7 @@ fn udp_timeout() -> Result<Duration, LinksError> {
 mod tests {
     use super::nic::WAITS;
     use super::*;
-    use crate::frame::{Header, Kind};
+    use crate::frame::{Header, Kind, TAGGED};
 
     const WITHIN: Duration = Duration::from_secs(60);
 
@@ -489,7 +488,7 @@ mod tests {
     }
 
     fn send(links: &mut [ViLinks; 2], from: usize, peer: PeerNo, tag: u64) {
-        let header = Header { tag, ..Header::new(Kind::Message) }.encode();
+        let header = Header { flags: TAGGED, tag, ..Header::new(Kind::Message) }.encode();
         let until = Instant::now() + WITHIN;
         while !links[from].try_send(peer, &header, Payload::Bytes(&[tag as u8; 1000])) {
             for links in &mut *links {
@@ -543,7 +542,7 @@ mod tests {
             let mut links = pair(are_far);
             let [left, right] = [0, 1].map(|end| *links[end].process());
             let (there, back) = (links[0].peer(&right), links[1].peer(&left));
-            let header = Header { tag: 5, ..Header::new(Kind::Message) }.encode();
+            let header = Header { flags: TAGGED, tag: 5, ..Header::new(Kind::Message) }.encode();
             for (end, peer) in [(0, there), (1, back)] {
                 assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
             }

@@ -1,7 +1,6 @@
 //! A provider of Virtual Interfaces with the memory of its VIs: descriptors, and buffers of one message each.
 
 use crate::engine::{LONGEST, Payload, RECEIVES};
-use crate::frame::HEADER_LEN;
 use netdyno_host::pages::Pages;
 use netdyno_stack::vi::{
     Address, Completed, Config, ConnHandle, ConnectError, DescriptorAt, Level, MemAttributes, MemHandle,
@@ -15,11 +14,13 @@ use std::slice;
 use std::time::Duration;
 
 /// Number of sends of a VI that may be incomplete.
-const SENDS: usize = 8;
+const SENDS: usize = 16;
 /// Number of descriptors of a VI.
 const SLOTS: usize = RECEIVES as usize + SENDS;
 /// Length of a descriptor in bytes.
 const DESCRIPTOR_LEN: usize = 64;
+/// Distance of two buffers in bytes. With a power of two, the beginnings of all would share a few lines of the cache.
+const STRIDE: usize = LONGEST + 64;
 /// Number of requests that may wait until the next look. Further ones are refused, and repeated.
 pub const WAITS: usize = 64;
 /// Messages of a VI in a row, before the others are looked at.
@@ -74,7 +75,7 @@ impl Block {
     }
 
     fn buffer(&self, slot: usize) -> *mut u8 {
-        self.at(SLOTS * DESCRIPTOR_LEN + slot * LONGEST)
+        self.at(SLOTS * DESCRIPTOR_LEN + slot * STRIDE)
     }
 
     /// Writes the descriptor of a slot, which names its buffer.
@@ -168,7 +169,7 @@ impl Nic {
             can_be_written: false,
             can_be_read: false,
         };
-        let pages = Pages::untouched(SLOTS * (DESCRIPTOR_LEN + LONGEST)).ok()?;
+        let pages = Pages::untouched(SLOTS * (DESCRIPTOR_LEN + STRIDE)).ok()?;
         let attributes_of_memory = MemAttributes { tag: self.tag, can_be_written: false, can_be_read: false };
         let (base, bytes) = (pages.base().as_ptr(), pages.bytes());
         // SAFETY: the pages are kept in the block until the VI is destroyed or the provider is dropped.
@@ -261,7 +262,7 @@ impl Nic {
     }
 
     /// Sends a message, if the VI has a free send.
-    pub fn try_send(&mut self, vi: ViHandle, header: &[u8; HEADER_LEN], payload: Payload<'_>) -> bool {
+    pub fn try_send(&mut self, vi: ViHandle, header: &[u8], payload: Payload<'_>) -> bool {
         let Some(block) = self.blocks.get_mut(&vi) else { return false };
         while block.complete < block.posted {
             match self.provider.done(vi, Side::Send) {
