@@ -4,13 +4,11 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 pub type fi_atomic_attr = c_void;
 pub type fi_av_set_attr = c_void;
 pub type fi_collective_attr = c_void;
-pub type fi_eq_attr = c_void;
 pub type fi_ops_collective = c_void;
 pub type fi_poll_attr = c_void;
 pub type fi_rma_ioc = c_void;
 pub type fi_wait_attr = c_void;
 pub type fid_av_set = c_void;
-pub type fid_eq = c_void;
 pub type fid_mc = c_void;
 pub type fid_nic = c_void;
 pub type fid_pep = c_void;
@@ -46,6 +44,7 @@ pub const FI_ENOMSG: u32 = 42;
 pub const FI_ENODATA: u32 = 61;
 pub const FI_EMSGSIZE: u32 = 90;
 pub const FI_ENOPROTOOPT: u32 = 92;
+pub const FI_EADDRINUSE: u32 = 98;
 pub const FI_ECONNABORTED: u32 = 103;
 pub const FI_ETIMEDOUT: u32 = 110;
 pub const FI_ECONNREFUSED: u32 = 111;
@@ -220,6 +219,41 @@ pub struct fid_fabric {
 #[derive(Debug, Copy, Clone)]
 pub struct fi_context {
     pub internal: [*mut c_void; 4usize],
+}
+#[repr(C)]
+pub struct fi_eq_attr {
+    pub size: usize,
+    pub flags: u64,
+    pub wait_obj: fi_wait_obj,
+    pub signaling_vector: c_int,
+    pub wait_set: *mut fid_wait,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_eq_err_entry {
+    pub fid: fid_t,
+    pub context: *mut c_void,
+    pub data: u64,
+    pub err: c_int,
+    pub prov_errno: c_int,
+    pub err_data: *mut c_void,
+    pub err_data_size: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_ops_eq {
+    pub size: usize,
+    pub read: Option<unsafe extern "C" fn(eq: *mut fid_eq, event: *mut u32, buf: *mut c_void, len: usize, flags: u64) -> isize>,
+    pub readerr: Option<unsafe extern "C" fn(eq: *mut fid_eq, buf: *mut fi_eq_err_entry, flags: u64) -> isize>,
+    pub write: Option<unsafe extern "C" fn(eq: *mut fid_eq, event: u32, buf: *const c_void, len: usize, flags: u64) -> isize>,
+    pub sread: Option<unsafe extern "C" fn(eq: *mut fid_eq, event: *mut u32, buf: *mut c_void, len: usize, timeout: c_int, flags: u64) -> isize>,
+    pub strerror: Option<unsafe extern "C" fn(eq: *mut fid_eq, prov_errno: c_int, err_data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char>,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fid_eq {
+    pub fid: fid,
+    pub ops: *mut fi_ops_eq,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -577,11 +611,13 @@ pub const INJECT_COMPLETE: u64 = 67108864;
 pub const TRANSMIT_COMPLETE: u64 = 134217728;
 pub const MATCH_COMPLETE: u64 = 2147483648;
 pub const COMPLETION: u64 = 16777216;
+pub const RMA_EVENT: u64 = 72057594037927936;
 pub const SELECTIVE_COMPLETION: u64 = 576460752303423488;
 pub const ORDER_SAS: u64 = 256;
 pub const EP_UNSPEC: c_uint = 0;
 pub const EP_RDM: c_uint = 3;
 pub const ENABLE: c_int = 6;
+pub const GETWAIT: c_int = 5;
 pub const GETOPSFLAG: c_int = 2;
 pub const SETOPSFLAG: c_int = 3;
 pub const OPT_ENDPOINT: c_int = 0;
@@ -602,6 +638,7 @@ pub const CQ_FORMAT_TAGGED: c_uint = 4;
 pub const WAIT_NONE: c_uint = 0;
 pub const WAIT_UNSPEC: c_uint = 1;
 pub const WAIT_YIELD: c_uint = 5;
+pub const WAIT_FD: c_uint = 3;
 pub const CNTR_EVENTS_COMP: c_uint = 0;
 pub const MR_BASIC: c_int = 1;
 pub const MR_SCALABLE: c_int = 2;

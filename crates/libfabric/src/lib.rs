@@ -17,23 +17,24 @@ pub use generated::{
     ATOMIC, AV_TABLE, CLAIM, CLASS_AV, CLASS_CNTR, CLASS_CQ, CLASS_DOMAIN, CLASS_EP, CLASS_EQ, CLASS_FABRIC,
     CLASS_MR, CNTR_EVENTS_COMP, COMPLETION, CQ_FORMAT_CONTEXT, CQ_FORMAT_DATA, CQ_FORMAT_MSG,
     CQ_FORMAT_TAGGED, CQ_FORMAT_UNSPEC, DELIVERY_COMPLETE, DIRECTED_RECV, DISCARD, ENABLE, EP_RDM, EP_UNSPEC,
-    GETOPSFLAG, INJECT, INJECT_COMPLETE, LOCAL_COMM, MATCH_COMPLETE, MR_BASIC, MR_SCALABLE, MSG, MULTI_RECV,
-    OPT_ENDPOINT, OPT_MIN_MULTI_RECV, ORDER_SAS, PEEK, PEER, PROGRESS_AUTO, PROGRESS_MANUAL, READ, RECV,
-    REMOTE_COMM, REMOTE_CQ_DATA, REMOTE_READ, REMOTE_WRITE, RM_ENABLED, RMA, SELECTIVE_COMPLETION, SEND,
-    SETOPSFLAG, SOURCE, TAGGED, THREAD_SAFE, TRANSMIT, TRANSMIT_COMPLETE, WAIT_NONE, WAIT_UNSPEC, WAIT_YIELD,
-    WRITE,
+    GETOPSFLAG, GETWAIT, INJECT, INJECT_COMPLETE, LOCAL_COMM, MATCH_COMPLETE, MR_BASIC, MR_SCALABLE, MSG,
+    MULTI_RECV, OPT_ENDPOINT, OPT_MIN_MULTI_RECV, ORDER_SAS, PEEK, PEER, PROGRESS_AUTO, PROGRESS_MANUAL,
+    READ, RECV, REMOTE_COMM, REMOTE_CQ_DATA, REMOTE_READ, REMOTE_WRITE, RM_ENABLED, RMA, RMA_EVENT,
+    SELECTIVE_COMPLETION, SEND, SETOPSFLAG, SOURCE, TAGGED, THREAD_SAFE, TRANSMIT, TRANSMIT_COMPLETE,
+    WAIT_FD, WAIT_NONE, WAIT_UNSPEC, WAIT_YIELD, WRITE,
 };
 pub use generated::{
     fi_addr_t as Address, fi_av_attr as AvAttr, fi_cntr_attr as CntrAttr, fi_context as Context,
     fi_cq_attr as CqAttr, fi_cq_err_entry as ErrEntry, fi_cq_tagged_entry as Entry,
-    fi_domain_attr as DomainAttr, fi_ep_attr as EpAttr, fi_fabric_attr as FabricAttr, fi_info as Info,
-    fi_ioc as IoCount, fi_mr_attr as MrAttr, fi_msg as Msg, fi_msg_atomic as AtomicMsg, fi_msg_rma as RmaMsg,
-    fi_msg_tagged as TaggedMsg, fi_ops as Ops, fi_ops_atomic as AtomicOps, fi_ops_av as AvOps,
-    fi_ops_cm as CmOps, fi_ops_cntr as CntrOps, fi_ops_cq as CqOps, fi_ops_domain as DomainOps,
-    fi_ops_ep as EpOps, fi_ops_fabric as FabricOps, fi_ops_mr as MrOps, fi_ops_msg as MsgOps,
-    fi_ops_rma as RmaOps, fi_ops_tagged as TaggedOps, fi_provider as Provider, fi_rx_attr as RxAttr,
-    fi_tx_attr as TxAttr, fid as Fid, fid_av as Av, fid_cntr as Cntr, fid_cq as Cq, fid_domain as Domain,
-    fid_ep as Ep, fid_fabric as Fabric, fid_mr as Mr, fid_pep as PassiveEp, iovec as IoVec,
+    fi_domain_attr as DomainAttr, fi_ep_attr as EpAttr, fi_eq_attr as EqAttr, fi_eq_err_entry as EqErrEntry,
+    fi_fabric_attr as FabricAttr, fi_info as Info, fi_ioc as IoCount, fi_mr_attr as MrAttr, fi_msg as Msg,
+    fi_msg_atomic as AtomicMsg, fi_msg_rma as RmaMsg, fi_msg_tagged as TaggedMsg, fi_ops as Ops,
+    fi_ops_atomic as AtomicOps, fi_ops_av as AvOps, fi_ops_cm as CmOps, fi_ops_cntr as CntrOps,
+    fi_ops_cq as CqOps, fi_ops_domain as DomainOps, fi_ops_ep as EpOps, fi_ops_eq as EqOps,
+    fi_ops_fabric as FabricOps, fi_ops_mr as MrOps, fi_ops_msg as MsgOps, fi_ops_rma as RmaOps,
+    fi_ops_tagged as TaggedOps, fi_provider as Provider, fi_rx_attr as RxAttr, fi_tx_attr as TxAttr,
+    fid as Fid, fid_av as Av, fid_cntr as Cntr, fid_cq as Cq, fid_domain as Domain, fid_ep as Ep,
+    fid_eq as Eq, fid_fabric as Fabric, fid_mr as Mr, fid_pep as PassiveEp, iovec as IoVec,
 };
 
 /// A pointer that is passed on and not followed.
@@ -54,6 +55,7 @@ macro_rules! errors {
 
 errors! {
     EACCES FI_EACCES "The access is not allowed."
+    EADDRINUSE FI_EADDRINUSE "Another process uses the address."
     EAGAIN FI_EAGAIN "There is no room, or nothing yet."
     EAVAIL FI_EAVAIL "An error is in the queue."
     EBADF FI_EBADF "The object does not exist."
@@ -110,7 +112,7 @@ mod tests {
             fi_tx_attr { tclass } fi_ep_attr { auth_key } fi_domain_attr { tclass } fid { ops } fid_av { ops }
             fid_cntr { ops } fid_cq { ops } fid_domain { mr } fid_ep { collective } fid_fabric { api_version }
             fi_cq_attr { wait_set } fi_rx_attr { iov_limit } fi_av_attr { flags } fi_cntr_attr { flags } fi_mr_attr { device }
-            fid_mr { key } fi_ops_ep { tx_size_left } fi_ops_mr { regattr } fi_cq_tagged_entry { tag } fi_cq_err_entry { err_data_size } fi_msg { data }
+            fid_mr { key } fi_ops_ep { tx_size_left } fi_ops_eq { strerror } fid_eq { ops } fi_eq_attr { wait_set } fi_eq_err_entry { err_data_size } fi_ops_mr { regattr } fi_cq_tagged_entry { tag } fi_cq_err_entry { err_data_size } fi_msg { data }
             fi_msg_tagged { data } fi_msg_rma { data } fi_msg_atomic { data } fi_ioc { count } fi_ops { ops_set }
             fi_ops_fabric { domain2 } fi_ops_domain { endpoint2 } fi_ops_av { av_set } fi_ops_cq { strerror }
             fi_ops_cntr { seterr } fi_ops_cm { join } fi_ops_msg { injectdata } fi_ops_tagged { injectdata }
@@ -121,11 +123,11 @@ mod tests {
             ADDR_NOTAVAIL ADDR_UNSPEC ATOMIC AV_TABLE CLAIM CLASS_AV CLASS_CNTR CLASS_CQ CLASS_DOMAIN CLASS_EP CLASS_EQ
             CLASS_FABRIC CLASS_MR CNTR_EVENTS_COMP COMPLETION CQ_FORMAT_CONTEXT CQ_FORMAT_DATA CQ_FORMAT_MSG
             CQ_FORMAT_TAGGED CQ_FORMAT_UNSPEC DELIVERY_COMPLETE DIRECTED_RECV DISCARD ENABLE EP_RDM EP_UNSPEC
-            GETOPSFLAG INJECT INJECT_COMPLETE LOCAL_COMM MATCH_COMPLETE MR_BASIC MR_SCALABLE MSG MULTI_RECV OPT_ENDPOINT OPT_MIN_MULTI_RECV
+            GETOPSFLAG GETWAIT INJECT INJECT_COMPLETE LOCAL_COMM MATCH_COMPLETE MR_BASIC MR_SCALABLE MSG MULTI_RECV OPT_ENDPOINT OPT_MIN_MULTI_RECV
             ORDER_SAS PEEK PEER PROGRESS_AUTO PROGRESS_MANUAL READ RECV REMOTE_COMM REMOTE_CQ_DATA REMOTE_READ
-            REMOTE_WRITE RM_ENABLED RMA SELECTIVE_COMPLETION SEND SETOPSFLAG SOURCE TAGGED THREAD_SAFE TRANSMIT
-            TRANSMIT_COMPLETE WAIT_NONE WAIT_UNSPEC WAIT_YIELD WRITE
-            EACCES EAGAIN EAVAIL EBADF EBUSY ECANCELED ECONNABORTED ECONNREFUSED EINVAL EIO EMFILE EMSGSIZE ENOAV ENODATA
+            REMOTE_WRITE RM_ENABLED RMA RMA_EVENT SELECTIVE_COMPLETION SEND SETOPSFLAG SOURCE TAGGED THREAD_SAFE TRANSMIT
+            TRANSMIT_COMPLETE WAIT_FD WAIT_NONE WAIT_UNSPEC WAIT_YIELD WRITE
+            EACCES EADDRINUSE EAGAIN EAVAIL EBADF EBUSY ECANCELED ECONNABORTED ECONNREFUSED EINVAL EIO EMFILE EMSGSIZE ENOAV ENODATA
             ENODEV ENOENT ENOKEY ENOMEM ENOMSG ENOPROTOOPT ENOSYS EOTHER ETIMEDOUT ETOOSMALL ETRUNC
         });
         all

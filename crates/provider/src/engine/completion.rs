@@ -142,16 +142,22 @@ impl Completions {
     /// that has failed.
     pub fn report(&mut self, reports: &Reports, op: Op, completion: Completion, is_wanted: bool) {
         let is_failed = completion.failure.is_some();
-        if let Some(counter) = reports.counters[op as usize].and_then(|number| self.counters.get_mut(number))
-        {
+        if let Some(counter) = reports.counters[op as usize] {
+            self.count(counter, is_failed);
+        }
+        if is_wanted || is_failed && !op.is_of_peer() {
+            self.push(reports, op, completion);
+        }
+    }
+
+    /// Counts the end of an operation.
+    pub fn count(&mut self, counter: usize, is_failed: bool) {
+        if let Some(counter) = self.counters.get_mut(counter) {
             if is_failed {
                 counter.errors += 1;
             } else {
                 counter.value += 1;
             }
-        }
-        if is_wanted || is_failed && !op.is_of_peer() {
-            self.push(reports, op, completion);
         }
     }
 

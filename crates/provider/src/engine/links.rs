@@ -27,6 +27,18 @@ pub enum Payload<'a> {
 }
 
 impl Payload<'_> {
+    /// Returns a copy of the bytes.
+    pub fn to_vec(self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.to_vec(),
+            Self::Part(memory, offset, len) => {
+                let mut bytes = vec![0; len];
+                memory.read(offset, &mut bytes);
+                bytes
+            }
+        }
+    }
+
     /// Writes a message with its header to the beginning of `out`. Returns its length.
     #[inline]
     pub fn write_behind(&self, header: &[u8], out: &mut [u8]) -> usize {

@@ -15,8 +15,9 @@
 //!                          ◄───────────── Piece, … or Done
 //! ```
 //!
-//! Each message needs a credit, which stands for a posted receive of the peer. Without one the program's operation is
-//! refused, and the program calls again; answers wait in the engine.
+//! Each message needs a credit, which stands for a posted receive of the peer. Without one, or before there is a
+//! connection, a message waits in the engine, with a copy of its bytes. When many wait, further operations of the program
+//! are refused, and the program calls again.
 
 mod completion;
 mod endpoint;
@@ -43,6 +44,9 @@ use std::collections::VecDeque;
 
 /// Messages handled in one call, so that a call ends while messages keep coming.
 const AT_ONCE: usize = 32;
+
+/// Most messages that wait for room before further operations of the program are refused.
+const MOST_WAITING: usize = 64;
 
 /// Why an operation was not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +217,24 @@ impl<L: Links> Engine<L> {
         true
     }
 
+    /// Sends a message, now or later. Returns false if too many wait.
+    fn send_or_keep(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>) -> bool {
+        let waiting = self.peer(peer).waiting.len();
+        if waiting == 0 && self.try_send(peer, header, payload) {
+            return true;
+        }
+        if waiting >= MOST_WAITING {
+            return false;
+        }
+        self.keep(peer, header, payload);
+        true
+    }
+
+    fn keep(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>) {
+        self.peer(peer).waiting.push_back((header, payload.to_vec()));
+        self.list(peer);
+    }
+
     /// Sends the first message of an own operation, which the peer answers. Returns `Again` if there is no room.
     fn begin(
         &mut self,
@@ -222,7 +244,7 @@ impl<L: Links> Engine<L> {
         role: Role,
     ) -> Result<(), Refused> {
         let number = self.transfers.insert(Transfer { peer, endpoint: header.from, role });
-        if !self.try_send(peer, Header { transfer: number as u32, ..header }, payload) {
+        if !self.send_or_keep(peer, Header { transfer: number as u32, ..header }, payload) {
             self.transfers.remove(number);
             return Err(Refused::Again);
         }
@@ -235,9 +257,9 @@ impl<L: Links> Engine<L> {
         if state.is_lost {
             return;
         }
-        if !state.answers.is_empty() || !self.try_send(peer, header, Payload::Bytes(payload)) {
-            self.peer(peer).answers.push_back((header, payload.to_vec()));
-            self.list(peer);
+        let payload = Payload::Bytes(payload);
+        if !state.waiting.is_empty() || !self.try_send(peer, header, payload) {
+            self.keep(peer, header, payload);
         }
     }
 
@@ -300,9 +322,9 @@ impl<L: Links> Engine<L> {
 
     /// Sends what waits for a peer. Returns whether that was all.
     fn pump_peer(&mut self, peer: PeerNo) -> bool {
-        while let Some((header, payload)) = self.peer(peer).answers.pop_front() {
+        while let Some((header, payload)) = self.peer(peer).waiting.pop_front() {
             if !self.try_send(peer, header, Payload::Bytes(&payload)) {
-                self.peer(peer).answers.push_front((header, payload));
+                self.peer(peer).waiting.push_front((header, payload));
                 self.tell_credits(peer);
                 return false;
             }
@@ -315,8 +337,8 @@ impl<L: Links> Engine<L> {
             stream.sent += if is_sent { len } else { 0 };
             if stream.sent < stream.memory.len() || !is_sent {
                 self.peer(peer).streams.push_front(stream);
-            } else if let Origin::Region { endpoint, .. } = stream.origin {
-                self.was_read(endpoint);
+            } else if let Origin::Region { key, endpoint } = stream.origin {
+                self.was_read(endpoint, key);
             }
             if !is_sent {
                 self.tell_credits(peer);
@@ -338,7 +360,7 @@ impl<L: Links> Engine<L> {
         if std::mem::replace(&mut state.is_lost, true) {
             return;
         }
-        state.answers.clear();
+        state.waiting.clear();
         state.streams.clear();
         let those: Vec<usize> = self
             .transfers

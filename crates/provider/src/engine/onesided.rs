@@ -26,6 +26,8 @@ pub struct Region {
     pub memory: Memory,
     /// What peers may do.
     pub access: Access,
+    /// The counter of peers' reads, and that of their writes.
+    pub counters: [Option<usize>; 2],
 }
 
 /// Memory of a peer: the key of its region, and an offset.
@@ -112,7 +114,7 @@ impl<L: Links> Engine<L> {
         };
         let len = memory.write(0, payload);
         self.answer_done(peer, header.transfer, None);
-        self.written(header.to, &Arrival::of(peer, &header), len, None);
+        self.written(header.to, header.tag, &Arrival::of(peer, &header), len, None);
     }
 
     pub(super) fn on_write_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
@@ -143,7 +145,7 @@ impl<L: Links> Engine<L> {
         match copied {
             Copied::Whole => {
                 self.answer_done(peer, header.transfer, None);
-                self.was_read(header.to);
+                self.was_read(header.to, header.tag);
             }
             Copied::Failed => self.answer_done(peer, header.transfer, Some(Failure::NotCopied)),
             Copied::NotHere => {
@@ -154,24 +156,38 @@ impl<L: Links> Engine<L> {
         true
     }
 
-    /// Reports a read of a peer.
-    pub(super) fn was_read(&mut self, endpoint: u16) {
+    /// Reports a read of a peer from the region of this key.
+    pub(super) fn was_read(&mut self, endpoint: u16, key: u64) {
+        if let Some(&Region { counters: [Some(counter), _], .. }) = self.regions.get(&key) {
+            self.completions.count(counter, false);
+        }
         self.report(endpoint, Op::RemoteRead, Completion::new(0, abi::RMA | abi::REMOTE_READ), false);
     }
 
     /// Ends the access to a region. Peers that still read or write it get an error.
     pub fn withdraw(&mut self, key: u64) {
         self.regions.remove(&key);
-        self.end_streams(
-            Failure::NoMemory,
-            |origin| matches!(origin, Origin::Region { key: other, .. } if other == key),
-        );
-        let is_of_region = |transfer: &Transfer| matches!(&transfer.role, Role::Landing { landing: Landing::Write { key: other, .. }, .. } if *other == key);
+        let is_from_region = |origin| matches!(origin, Origin::Region { key: other, .. } if other == key);
+        self.end_streams(Failure::NoMemory, is_from_region);
+        let is_of_region = |transfer: &Transfer| match &transfer.role {
+            Role::Landing { landing: Landing::Write { key: other, .. }, .. } => *other == key,
+            _ => false,
+        };
         self.sink(Failure::NoMemory, is_of_region);
     }
 
-    /// Reports a write of a peer.
-    pub(super) fn written(&mut self, endpoint: u16, arrival: &Arrival, len: usize, failure: Option<Failure>) {
+    /// Reports a write of a peer to the region of this key.
+    pub(super) fn written(
+        &mut self,
+        endpoint: u16,
+        key: u64,
+        arrival: &Arrival,
+        len: usize,
+        failure: Option<Failure>,
+    ) {
+        if let Some(&Region { counters: [_, Some(counter)], .. }) = self.regions.get(&key) {
+            self.completions.count(counter, failure.is_some());
+        }
         let completion = Completion {
             len,
             source: arrival.source,

@@ -32,8 +32,8 @@ pub struct Peer {
     pub credits: u16,
     /// Number of places for the peer's messages that it does not know of.
     pub owed: u16,
-    /// Answers that wait for room.
-    pub answers: VecDeque<(Header, Vec<u8>)>,
+    /// Messages that wait for room.
+    pub waiting: VecDeque<(Header, Vec<u8>)>,
     pub streams: VecDeque<Stream>,
     /// It is in the list of peers with work.
     pub is_listed: bool,
@@ -45,7 +45,7 @@ impl Peer {
         Self {
             credits: RECEIVES,
             owed: 0,
-            answers: VecDeque::new(),
+            waiting: VecDeque::new(),
             streams: VecDeque::new(),
             is_listed: false,
             is_lost: false,

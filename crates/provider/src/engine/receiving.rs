@@ -291,7 +291,9 @@ impl<L: Links> Engine<L> {
             Landing::Receive { arrival, memory, context, is_reported, buffer } => {
                 (arrival, memory, context, is_reported, buffer)
             }
-            Landing::Write { arrival, .. } => return self.written(endpoint, &arrival, len, failure),
+            Landing::Write { arrival, key, .. } => {
+                return self.written(endpoint, key, &arrival, len, failure);
+            }
         };
         let mut completion = Completion { len, buffer: memory.address(), ..arrival.completion(context) };
         let missing = arrival.len.saturating_sub(memory.len());

@@ -1,6 +1,6 @@
 //! Messages that the program sends.
 
-use super::{Completion, Engine, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role};
+use super::{Completion, Engine, Links, MOST_WAITING, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role};
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_segments};
 use crate::memory::Memory;
@@ -82,8 +82,7 @@ impl<L: Links> Engine<L> {
         if state.is_lost {
             return Err(Refused::PeerLost);
         }
-        // Answers go first, so that a program that keeps sending does not hold them up.
-        if state.answers.is_empty() { Ok(()) } else { Err(Refused::Again) }
+        if state.waiting.len() < MOST_WAITING { Ok(()) } else { Err(Refused::Again) }
     }
 
     /// Sends a message together with its bytes, or offers them to the peer if they are too long for that.
@@ -114,7 +113,7 @@ impl<L: Links> Engine<L> {
             let role = Role::Awaited { pending, memory: Memory::default() };
             return self.begin(peer, header, payload, role);
         }
-        if !self.try_send(peer, header, payload) {
+        if !self.send_or_keep(peer, header, payload) {
             return Err(Refused::Again);
         }
         let Pending { op, completion, is_reported } = pending;

@@ -327,7 +327,9 @@ fn memory_of_a_peer_is_written_and_read() {
             let mut engines = pair(copied, 3);
             let (mut region, mut bytes, mut back) = (vec![0; len + 16], pattern(3, len), vec![0; len]);
             let access = Access { can_be_read: true, can_be_written: true };
-            engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+            engines[1]
+                .regions
+                .insert(40, Region { memory: memory(&mut region), access, counters: [None; 2] });
             let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 16 });
             while engines[0].write(0, to, place, memory(&mut bytes), Some(5), (1, REPORTED)).is_err() {}
             settle(&mut engines);
@@ -350,7 +352,7 @@ fn memory_that_a_peer_does_not_give_fails() {
     let mut engines = pair(Copied::NotHere, 0);
     let (mut region, mut bytes) = (vec![0; 64], vec![1; 2 * PAYLOAD]);
     let access = Access { can_be_read: false, can_be_written: true };
-    engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+    engines[1].regions.insert(40, Region { memory: memory(&mut region), access, counters: [None; 2] });
     let to = Target { peer: PEER, endpoint: 0 };
     let part = |bytes: &mut Vec<u8>, len: usize| memory(&mut bytes[..len]);
     let mut at = |key, offset, len| {
@@ -454,7 +456,7 @@ fn a_withdrawn_region_is_left_alone() {
         let mut engines = pair(Copied::NotHere, 5);
         let (mut region, mut bytes) = (vec![u8::from(!is_write); LONG], vec![u8::from(is_write); LONG]);
         let access = Access { can_be_read: true, can_be_written: true };
-        engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+        engines[1].regions.insert(40, Region { memory: memory(&mut region), access, counters: [None; 2] });
         let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 0 });
         let own = memory(&mut bytes);
         if is_write {
@@ -553,7 +555,7 @@ fn a_read_counts_at_the_target_when_its_last_bytes_leave() {
     let mut engines = pair(Copied::NotHere, 5);
     let (mut region, mut bytes) = (vec![1; LONG], vec![0; LONG]);
     let access = Access { can_be_read: true, can_be_written: true };
-    engines[1].regions.insert(40, Region { memory: memory(&mut region), access });
+    engines[1].regions.insert(40, Region { memory: memory(&mut region), access, counters: [None; 2] });
     let (to, place) = (Target { peer: PEER, endpoint: 0 }, Place { key: 40, offset: 0 });
     engines[0].read(0, to, place, memory(&mut bytes), (1, true)).unwrap();
     begin_pieces(&mut engines, &raw const bytes[..]);

@@ -1,6 +1,7 @@
 //! What peers must know of a process to reach it: the address of an endpoint, as `fi_getname` returns it.
 
 use std::fmt::{self, Display};
+use std::net::{IpAddr, SocketAddr};
 
 /// Length of an encoded process in bytes. It fits into a discriminator.
 pub const PROCESS_LEN: usize = 54;
@@ -26,8 +27,58 @@ pub struct Process {
 
 /// Length of the address of a socket in bytes, with IPv4.
 const UDP_V4_LEN: usize = 6;
+/// The beginning of the nonce of a process of which only host and port are known.
+const SERVICE: [u8; 8] = *b"service\0";
 
 impl Process {
+    /// Returns the process that serves a port of a host. Nothing else is known of it.
+    pub fn serving(address: SocketAddr, host: [u8; 8]) -> Self {
+        let port = address.port().to_be_bytes();
+        let udp = match address.ip().to_canonical() {
+            IpAddr::V4(ip) => [&ip.octets()[..], &port].concat(),
+            IpAddr::V6(ip) => [&ip.octets()[..], &port].concat(),
+        };
+        // Processes on two hosts are two, though they serve the same port.
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&SERVICE);
+        nonce[8..10].copy_from_slice(&port);
+        udp.iter().zip(0..).for_each(|(byte, at)| nonce[10 + at % 6] ^= *byte);
+        Self { pid: 0, proof: 0, host, nonce, udp: Self::udp_of(&udp) }
+    }
+
+    /// Returns the port that the process serves, if that is how it is known.
+    pub fn service(&self) -> Option<u16> {
+        let [.., high, low] = self.udp_host()[..] else { return None };
+        self.nonce.starts_with(&SERVICE).then_some(u16::from_be_bytes([high, low]))
+    }
+
+    /// Returns the address of its UDP socket.
+    pub fn udp_address(&self) -> Option<SocketAddr> {
+        let host = self.udp_host();
+        let (ip, port) = host.split_last_chunk()?;
+        let ip = match ip.len() {
+            4 => IpAddr::from(<[u8; 4]>::try_from(ip).ok()?),
+            _ => IpAddr::from(<[u8; 16]>::try_from(ip).ok()?),
+        };
+        Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
+    }
+
+    /// Returns the address that the process serves, if it is known by that and has a port.
+    pub fn service_address(&self) -> Option<SocketAddr> {
+        self.udp_address().filter(|address| self.service().is_some() && address.port() > 0)
+    }
+
+    /// Returns the discriminator at which the process waits for requests.
+    pub fn discriminator(&self) -> Vec<u8> {
+        match self.service() {
+            Some(port) => discriminator_of(port),
+            None => {
+                let digits = self.nonce.iter().flat_map(|byte| format!("{byte:02x}").into_bytes());
+                b"fi/".iter().copied().chain(digits).collect()
+            }
+        }
+    }
+
     /// Returns [`Process::udp`] for the address of a socket.
     pub fn udp_of(host: &[u8]) -> [u8; 18] {
         let mut udp = [0; 18];
@@ -63,6 +114,11 @@ impl Process {
             udp: bytes[36..].try_into().ok()?,
         })
     }
+}
+
+/// Returns the discriminator at which the process that serves a port waits for requests.
+pub fn discriminator_of(port: u16) -> Vec<u8> {
+    format!("fi/service/{port}").into_bytes()
 }
 
 /// The address of an endpoint.
@@ -107,6 +163,21 @@ impl Display for Name {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_service_is_named_by_host_and_port() {
+        for (text, other) in
+            [("10.1.2.3:5000", "10.1.2.4:5000"), ("[2001:db8::1]:65535", "[2001:db8::2]:65535")]
+        {
+            let [address, other] = [text, other].map(|text| text.parse().unwrap());
+            let process = Process::serving(address, [3; 8]);
+            assert_eq!((process.service(), process.udp_address()), (Some(address.port()), Some(address)));
+            assert_eq!(process.discriminator(), discriminator_of(address.port()));
+            assert_ne!(process.nonce, Process::serving(other, [3; 8]).nonce);
+            let known = Process { nonce: [7; 16], ..process };
+            assert_eq!((known.service(), &known.discriminator()[..5]), (None, &b"fi/07"[..]));
+        }
+    }
 
     proptest! {
         #[test]

@@ -6,6 +6,7 @@
 mod copying;
 mod identity;
 mod nic;
+mod sleep;
 
 pub use identity::{NAME_LEN, Name, Process};
 
@@ -15,8 +16,11 @@ use netdyno_host::random;
 use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
+use rustix::io;
+use sleep::Sleep;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -46,6 +50,9 @@ pub enum LinksError {
     /// There is no such address.
     #[error("FI_NETDYNO_ADDRESS is '{0}': use an address of this host, such as 192.0.2.1")]
     NoAddress(String),
+    /// The port cannot be served.
+    #[error("the port is served already, or the socket is used")]
+    Served,
     /// There is no such time.
     #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
     NoTimeout(String),
@@ -120,6 +127,12 @@ pub struct ViLinks {
     links: Vec<Link>,
     peers: FxHashMap<[u8; 16], PeerNo>,
     by_vi: FxHashMap<(Wire, ViHandle), PeerNo>,
+    /// Where a thread sleeps; made when it is first wanted.
+    sleep: Option<Sleep>,
+    /// Time without an answer after which a process is lost over UDP.
+    timeout: Duration,
+    /// The port that this process serves.
+    served: Option<u16>,
     /// The wire that is looked at first.
     first: Wire,
     /// Calls since the last look for requests and lost peers, and the time of that look.
@@ -136,26 +149,21 @@ impl ViLinks {
     /// # Errors
     /// Returns an error if the system refuses memory, a socket or another resource, or if `FI_NETDYNO_WIRE` is wrong.
     pub fn open() -> Result<Self, LinksError> {
-        let own_wire = match std::env::var("FI_NETDYNO_WIRE") {
-            Err(_) => Wire::Shm,
-            Ok(name) if name == "shm" => Wire::Shm,
-            Ok(name) if name == "udp" => Wire::Udp,
-            Ok(name) => return Err(LinksError::NoWire(name)),
-        };
+        let own_wire = own_wire()?;
         let nonce: [u8; 16] = random::bytes().unwrap_or_default();
         let proof = Box::new(nonce);
-        let timeout = udp_timeout()?;
-        let options = UdpOptions::new().bind(SocketAddr::new(own_address()?, 0)).peer_timeout(timeout);
-        let shm = Nic::open(WireKind::Shm, &discriminator(&nonce), None)?;
-        let udp = Nic::open(WireKind::Udp(options), &discriminator(&nonce), Some(timeout))?;
-        let process = Process {
+        let mut process = Process {
             pid: std::process::id(),
             proof: proof.as_ptr().expose_provenance() as u64,
             // A process that shares its host with nobody sends over UDP to all.
             host: if own_wire == Wire::Shm { host() } else { nonce[..8].try_into().unwrap_or_default() },
             nonce,
-            udp: Process::udp_of(&udp.host()),
+            udp: [0; 18],
         };
+        let timeout = udp_timeout()?;
+        let shm = Nic::open(WireKind::Shm, &process.discriminator(), None)?;
+        let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, timeout)?;
+        process.udp = Process::udp_of(&udp.host());
         let own = Link { process, wire: Wire::Shm, vi: None, asking: None, is_ended: false, copies: None };
         Ok(Self {
             shm,
@@ -165,6 +173,9 @@ impl ViLinks {
             links: vec![own],
             peers: [(nonce, 0)].into_iter().collect(),
             by_vi: FxHashMap::default(),
+            sleep: None,
+            timeout,
+            served: None,
             first: Wire::Shm,
             calls: 0,
             looked: Duration::ZERO,
@@ -177,6 +188,57 @@ impl ViLinks {
     pub fn process(&self) -> &Process {
         debug_assert_eq!(*self.proof, self.process.nonce);
         &self.process
+    }
+
+    /// Serves a port: peers reach this process by its host and this port.
+    ///
+    /// # Errors
+    /// Returns an error if another process serves the port, or if this process serves another or uses its socket
+    /// already.
+    pub fn serve(&mut self, address: SocketAddr) -> Result<(), LinksError> {
+        let port = address.port();
+        if self.served == Some(port) {
+            return Ok(());
+        }
+        if self.served.is_some()
+            || self.sleep.is_some()
+            || self.by_vi.keys().any(|(wire, _)| *wire == Wire::Udp)
+        {
+            return Err(LinksError::Served);
+        }
+        let mut udp = open_udp(address, &self.process, self.timeout)?;
+        let discriminator = identity::discriminator_of(port);
+        udp.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
+        self.shm.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
+        self.process.udp = Process::udp_of(&udp.host());
+        (self.udp, self.served) = (udp, Some(port));
+        Ok(())
+    }
+
+    /// Returns the descriptor that becomes readable during a sleep.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no room for it.
+    pub fn descriptor(&mut self) -> io::Result<BorrowedFd<'_>> {
+        if self.sleep.is_none() {
+            self.sleep = Some(Sleep::new([self.shm.as_fd(), self.udp.as_fd()])?);
+        }
+        self.sleep.as_ref().map(Sleep::as_fd).ok_or(io::Errno::BADF)
+    }
+
+    /// Prepares for a sleep: the descriptor becomes readable when a message comes or a timer is due. Returns false if
+    /// the caller must not sleep. The caller has found no message before, and looks once more before it sleeps.
+    pub fn prepare_sleep(&mut self) -> bool {
+        // A request for a connection is repeated.
+        let again = if self.asking.is_empty() { Duration::MAX } else { ASK_PERIOD };
+        let most = self.shm.prepare_sleep().min(self.udp.prepare_sleep()).min(again);
+        let Some(sleep) = &self.sleep else { return false };
+        !most.is_zero() && sleep.begin(most).is_ok()
+    }
+
+    /// Ends the sleep of another thread.
+    pub fn wake(&self) {
+        self.sleep.iter().for_each(Sleep::wake);
     }
 
     /// Returns the number of a process.
@@ -224,7 +286,7 @@ impl ViLinks {
             Wire::Shm => self.shm.host(),
             Wire::Udp => process.udp_host(),
         };
-        let to = Address { host, discriminator: discriminator(&process.nonce) };
+        let to = Address { host, discriminator: process.discriminator() };
         let from = self.process.encode();
         // An error is the answer.
         let _ = self.nic(wire).ask(vi, &from, to);
@@ -404,11 +466,32 @@ impl ViLinks {
     }
 }
 
-/// Returns the discriminator at which a process waits for requests.
-fn discriminator(nonce: &[u8; 16]) -> Vec<u8> {
-    let mut name = b"fi/".to_vec();
-    name.extend(nonce.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
-    name
+fn open_udp(address: SocketAddr, process: &Process, timeout: Duration) -> Result<Nic, OpenError> {
+    let options = UdpOptions::new().bind(address).peer_timeout(timeout);
+    Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout))
+}
+
+/// Returns the process that serves a port of a host.
+pub fn service(address: SocketAddr) -> Process {
+    let ip = address.ip().to_canonical();
+    let is_own = ip.is_loopback()
+        || ip.is_unspecified()
+        || netdyno_host::interface::addresses().is_ok_and(|all| all.contains(&ip));
+    if !is_own || !matches!(own_wire(), Ok(Wire::Shm)) {
+        return Process::serving(address, [0; 8]);
+    }
+    // A host has many addresses, and a service is the same at each of them.
+    Process::serving(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()), host())
+}
+
+/// Returns the wire within this host: `FI_NETDYNO_WIRE`.
+fn own_wire() -> Result<Wire, LinksError> {
+    match std::env::var("FI_NETDYNO_WIRE") {
+        Err(_) => Ok(Wire::Shm),
+        Ok(name) if name == "shm" => Ok(Wire::Shm),
+        Ok(name) if name == "udp" => Ok(Wire::Udp),
+        Ok(name) => Err(LinksError::NoWire(name)),
+    }
 }
 
 /// Returns a value that processes of one user on one host share, and no others.

@@ -9,6 +9,7 @@ use netdyno_stack::vi::{
 };
 use rustc_hash::FxHashMap;
 use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::time::Duration;
@@ -109,8 +110,9 @@ pub struct Nic {
     provider: Provider,
     blocks: FxHashMap<ViHandle, Block>,
     tag: Ptag,
-    discriminator: Vec<u8>,
-    waits: Vec<WaitHandle>,
+    /// Where requests are waited for, and a wait at each for as many as may come until the next look.
+    discriminators: Vec<Vec<u8>>,
+    waits: Vec<(usize, WaitHandle)>,
     /// The connected VIs, the one that received last first.
     connected: Vec<ViHandle>,
     /// Number of messages in a row that came from the first of them.
@@ -136,7 +138,7 @@ impl Nic {
             provider,
             blocks: FxHashMap::default(),
             tag,
-            discriminator: discriminator.to_vec(),
+            discriminators: vec![discriminator.to_vec()],
             waits: Vec::new(),
             connected: Vec::new(),
             row: 0,
@@ -151,11 +153,25 @@ impl Nic {
         self.provider.host()
     }
 
+    /// Waits for requests at another discriminator as well.
+    ///
+    /// # Errors
+    /// Returns an error if another process waits there.
+    pub fn wait_at(&mut self, discriminator: &[u8]) -> Result<(), ConnectError> {
+        let wait = self.provider.wait(discriminator, None)?;
+        self.waits.push((self.discriminators.len(), wait));
+        self.discriminators.push(discriminator.to_vec());
+        self.keep_waiting();
+        Ok(())
+    }
+
     fn keep_waiting(&mut self) {
-        while self.waits.len() < WAITS
-            && let Ok(wait) = self.provider.wait(&self.discriminator, None)
-        {
-            self.waits.push(wait);
+        for (place, discriminator) in self.discriminators.iter().enumerate() {
+            let count = self.waits.iter().filter(|(other, _)| *other == place).count();
+            for _ in count..WAITS {
+                let Ok(wait) = self.provider.wait(discriminator, None) else { break };
+                self.waits.push((place, wait));
+            }
         }
     }
 
@@ -213,15 +229,18 @@ impl Nic {
     /// Answers the requests that have arrived. `is_welcome` says by the name of a requester whether it gets a
     /// connection. Returns the VI and the name of each that does.
     pub fn accept(&mut self, is_welcome: impl Fn(&[u8]) -> bool) -> Vec<(ViHandle, Vec<u8>)> {
-        let mut accepted = Vec::new();
+        let (mut accepted, mut is_any) = (Vec::new(), false);
         for place in (0..self.waits.len()).rev() {
-            if self.provider.has_request(self.waits[place])
-                && let Ok(Some(conn)) = self.provider.waited(self.waits.swap_remove(place))
+            if self.provider.has_request(self.waits[place].1)
+                && let Ok(Some(conn)) = self.provider.waited(self.waits.swap_remove(place).1)
             {
+                is_any = true;
                 accepted.extend(self.accept_one(conn, &is_welcome));
             }
         }
-        self.keep_waiting();
+        if is_any {
+            self.keep_waiting();
+        }
         accepted
     }
 
@@ -325,10 +344,22 @@ impl Nic {
         let _ = self.post_receive(vi, slot);
     }
 
+    /// Prepares for a sleep, which the next call of [`Nic::maintain`] ends. Returns the longest permitted sleep.
+    pub fn prepare_sleep(&mut self) -> Duration {
+        self.provider.prepare_sleep()
+    }
+
     /// Hears of requests, answers and lost peers, and checks timers.
     pub fn maintain(&mut self) {
         self.provider.progress();
         // The receives of a VI tell of its end, behind the messages that came before.
         while self.provider.next_news().is_some() {}
+    }
+}
+
+impl AsFd for Nic {
+    /// Returns the descriptor that becomes readable during a sleep.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.provider.as_fd()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::guard::{Errno, entries, missing};
 use super::object::{self, Object, copy_text};
+use super::resolve::resolve;
 use super::state::{AddressVector, Shared, State};
 use crate::abi::{self, Av, AvAttr, AvOps, Fid, Opaque, Ops};
 use crate::engine::{Target, source};
@@ -26,7 +27,7 @@ static OPS: Ops = object::ops(close);
 static AV_OPS: AvOps = AvOps {
     size: size_of::<AvOps>(),
     insert: Some(insert),
-    insertsvc: Some(no_insert_service),
+    insertsvc: Some(insert_service),
     insertsym: Some(no_insert_symmetric),
     remove: Some(remove),
     lookup: Some(lookup),
@@ -35,7 +36,6 @@ static AV_OPS: AvOps = AvOps {
 };
 
 missing! {
-    fn no_insert_service(*mut Av, *const c_char, *const c_char, *mut u64, u64, Opaque) -> c_int;
     fn no_insert_symmetric(*mut Av, *const c_char, usize, *const c_char, usize, *mut u64, u64, Opaque) -> c_int;
     fn no_set(*mut Av, *mut c_void, *mut *mut c_void, Opaque) -> c_int;
 }
@@ -51,8 +51,7 @@ pub fn open(shared: Arc<Shared>, attr: Option<&AvAttr>, context: Opaque) -> Resu
 }
 
 /// Inserts an address. Returns its number.
-fn insert_one(state: &mut State, number: usize, bytes: &[u8]) -> Result<u64, Errno> {
-    let name = Name::parse(bytes).ok_or(Errno(abi::EINVAL))?;
+fn insert_one(state: &mut State, number: usize, name: Name) -> Result<u64, Errno> {
     let peer = state.engine.links.peer(&name.process);
     let vector = state.addresses.get_mut(number).ok_or(Errno(abi::EBADF))?;
     let entry = vector.entries.insert((name, Target { peer, endpoint: name.endpoint })) as u64;
@@ -87,13 +86,32 @@ entries! {
         let mut state = av.shared.lock();
         let mut inserted = 0;
         for (at, bytes) in all.iter().enumerate() {
-            let number = insert_one(&mut state, av.number, bytes);
+            let name = Name::parse(bytes).ok_or(Errno(abi::EINVAL));
+            let number = name.and_then(|name| insert_one(&mut state, av.number, name));
             inserted += c_int::from(number.is_ok());
             if !fi_addr.is_null() {
                 *fi_addr.add(at) = number.unwrap_or(abi::ADDR_NOTAVAIL);
             }
         }
         Ok(inserted)
+    }
+
+    /// Inserts the endpoint that serves a port of a host.
+    fn insert_service(
+        av: *mut Av,
+        node: *const c_char,
+        service: *const c_char,
+        fi_addr: *mut u64,
+        _flags: u64,
+        _context: Opaque,
+    ) -> c_int {
+        let name = resolve(node, service)?;
+        let av = AvObject::of(av)?;
+        let number = insert_one(&mut av.shared.lock(), av.number, name)?;
+        if !fi_addr.is_null() {
+            *fi_addr = number;
+        }
+        Ok(1)
     }
 
     fn remove(av: *mut Av, fi_addr: *mut u64, count: usize, _flags: u64) -> c_int {

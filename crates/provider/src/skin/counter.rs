@@ -1,14 +1,13 @@
 //! A counter of complete operations (fi_cntr(3)).
 
-use super::deadline::Deadline;
 use super::guard::{Errno, entries};
 use super::object::{self, Object};
-use super::state::Shared;
+use super::state::{Shared, State};
+use super::wait::{Wait, control_wait};
 use crate::abi::{self, Cntr, CntrAttr, CntrOps, Fid, Opaque, Ops};
 use crate::engine::Counter;
 use core::ffi::c_int;
 use std::sync::Arc;
-use std::thread;
 
 #[repr(C)]
 pub struct CounterObject {
@@ -22,7 +21,7 @@ unsafe impl Object for CounterObject {
     type Header = Cntr;
 }
 
-static OPS: Ops = object::ops(close);
+static OPS: Ops = Ops { control: Some(control), ..object::ops(close) };
 static COUNTER_OPS: CntrOps = CntrOps {
     size: size_of::<CntrOps>(),
     read: Some(read),
@@ -36,7 +35,11 @@ static COUNTER_OPS: CntrOps = CntrOps {
 
 /// Opens a counter.
 pub fn open(shared: Arc<Shared>, attr: Option<&CntrAttr>, context: Opaque) -> Result<*mut Cntr, Errno> {
-    if attr.is_some_and(|attr| attr.events != abi::CNTR_EVENTS_COMP || attr.flags != 0) {
+    let waits = [abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD];
+    let is_known = |attr: &CntrAttr| {
+        attr.events == abi::CNTR_EVENTS_COMP && attr.flags == 0 && waits.contains(&attr.wait_obj)
+    };
+    if attr.is_some_and(|attr| !is_known(attr)) {
         return Err(Errno(abi::ENOSYS));
     }
     let number = shared.lock().engine.completions.counters.insert(Counter::default());
@@ -48,13 +51,25 @@ impl CounterObject {
     /// Makes progress and returns the counter.
     fn now(&self) -> Result<Counter, Errno> {
         let mut state = self.shared.lock();
-        state.engine.progress();
+        state.progress();
         state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))
+    }
+
+    /// Returns the number of operations that have ended.
+    fn value(&self, state: &State) -> u64 {
+        let counter = state.engine.completions.counters.get(self.number);
+        counter.map_or(0, |counter| counter.value.wrapping_add(counter.errors))
+    }
+
+    /// Returns whether a thread may sleep until the counter changes.
+    pub fn try_wait(&self) -> bool {
+        self.shared.lock().prepare_sleep()
     }
 
     fn change(&self, change: impl FnOnce(&mut Counter)) -> Result<c_int, Errno> {
         let mut state = self.shared.lock();
         state.engine.completions.counters.get_mut(self.number).map(change).ok_or(Errno(abi::EBADF))?;
+        state.wake();
         Ok(0)
     }
 }
@@ -68,6 +83,10 @@ entries! {
         drop(state);
         drop(CounterObject::take(fid));
         Ok(0)
+    }
+
+    fn control(fid: *mut Fid, command: c_int, arg: Opaque) -> c_int {
+        control_wait(&CounterObject::of(fid)?.shared, command, arg)
     }
 
     fn read(cntr: *mut Cntr) -> u64 {
@@ -97,7 +116,7 @@ entries! {
     fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_int {
         let counter = CounterObject::of(cntr)?;
         let before = counter.now()?.errors;
-        let deadline = Deadline::after(timeout);
+        let mut wait = Wait::new(timeout);
         loop {
             let now = counter.now()?;
             if now.value >= threshold {
@@ -106,10 +125,9 @@ entries! {
             if now.errors != before {
                 return Err(Errno(abi::EAVAIL));
             }
-            if deadline.is_past() {
+            if !wait.go_on(&counter.shared, |state| counter.value(state) == now.value.wrapping_add(now.errors)) {
                 return Err(Errno(abi::ETIMEDOUT));
             }
-            thread::yield_now();
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The provider, and a fabric.
 
+use super::counter::CounterObject;
 use super::domain;
+use super::events;
 use super::guard::{Errno, entries, missing};
 use super::info;
 use super::object::{self, Object};
-use crate::abi::{self, Domain, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque, Ops, Provider};
+use super::queue::CqObject;
+use crate::abi::{self, Domain, Eq, EqAttr, Fabric, FabricAttr, FabricOps, Fid, Info, Opaque, Ops, Provider};
 use core::ffi::{c_int, c_void};
 use std::cell::UnsafeCell;
+use std::slice;
 
 /// The version of libfabric's interface.
 const FI_VERSION: u32 = 2 << 16 | 5;
@@ -47,7 +51,7 @@ static FABRIC_OPS: FabricOps = FabricOps {
     size: size_of::<FabricOps>(),
     domain: Some(open_domain),
     passive_ep: Some(no_passive),
-    eq_open: Some(no_event_queue),
+    eq_open: Some(open_event_queue),
     wait_open: Some(no_wait_set),
     trywait: Some(try_wait),
     domain2: Some(open_domain_2),
@@ -55,7 +59,6 @@ static FABRIC_OPS: FabricOps = FabricOps {
 
 missing! {
     fn no_passive(*mut Fabric, *mut Info, *mut *mut c_void, Opaque) -> c_int;
-    fn no_event_queue(*mut Fabric, *mut c_void, *mut *mut c_void, Opaque) -> c_int;
     fn no_wait_set(*mut Fabric, *mut c_void, *mut *mut c_void) -> c_int;
 }
 
@@ -97,8 +100,25 @@ entries! {
         Ok(0)
     }
 
-    fn try_wait(_fabric: *mut Fabric, _fids: *mut *mut Fid, _count: c_int) -> c_int {
-        // Nobody wakes a sleeper here: the program must go on polling.
-        Err(Errno(abi::EAGAIN))
+    fn open_event_queue(_fabric: *mut Fabric, attr: *mut EqAttr, eq: *mut *mut Eq, context: Opaque) -> c_int {
+        *eq = events::open(attr.as_ref(), context)?;
+        Ok(0)
+    }
+
+    fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
+        let count = usize::try_from(count).map_err(|_| Errno(abi::EINVAL))?;
+        for &fid in if count == 0 { &[][..] } else { slice::from_raw_parts(fids, count) } {
+            let may_sleep = match fid.as_ref().ok_or(Errno(abi::EINVAL))?.fclass {
+                abi::CLASS_CQ => CqObject::of(fid)?.try_wait(),
+                abi::CLASS_CNTR => CounterObject::of(fid)?.try_wait(),
+                // Its descriptor is readable while it has an event.
+                abi::CLASS_EQ => true,
+                _ => return Err(Errno(abi::EINVAL)),
+            };
+            if !may_sleep {
+                return Err(Errno(abi::EAGAIN));
+            }
+        }
+        Ok(0)
     }
 }

@@ -1,10 +1,12 @@
 //! What the provider offers (fi_getinfo(3)).
 
 use super::guard::{Errno, entries};
+use super::resolve::resolve;
 use crate::abi::{self, Info};
 use crate::engine::PAYLOAD;
 use crate::frame::MOST_SEGMENTS;
-use core::ffi::{CStr, c_char, c_int};
+use crate::links::{NAME_LEN, Name};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 /// The version of the provider, as libfabric writes versions.
@@ -37,6 +39,7 @@ const RECEIVE_CAPS: u64 = abi::MSG
     | abi::REMOTE_WRITE
     | abi::MULTI_RECV
     | abi::DIRECTED_RECV
+    | abi::RMA_EVENT
     | abi::SOURCE;
 const DOMAIN_CAPS: u64 = abi::LOCAL_COMM | abi::REMOTE_COMM;
 const CAPS: u64 = TRANSMIT_CAPS | RECEIVE_CAPS | DOMAIN_CAPS;
@@ -50,22 +53,52 @@ entries! {
     fn get_info(
         version: u32,
         node: *const c_char,
-        _service: *const c_char,
+        service: *const c_char,
         flags: u64,
         hints: *const Info,
         info: *mut *mut Info,
     ) -> c_int {
-        // An address of a peer that only this provider knows is never a host name.
-        if !node.is_null() && flags & abi::SOURCE == 0 {
-            return Err(Errno(abi::ENODATA));
-        }
         let wanted = hints.as_ref();
         if let Some(wanted) = wanted {
             check(wanted)?;
         }
+        let named = resolve(node, service)?;
+        let is_source = flags & abi::SOURCE != 0 || node.is_null();
+        let source = if is_source { named } else { resolve(ptr::null(), ptr::null())? };
         *info = build(wanted, version);
-        if (*info).is_null() { Err(Errno(abi::ENOMEM)) } else { Ok(0) }
+        let built = (*info).as_mut().ok_or(Errno(abi::ENOMEM))?;
+        (built.src_addr, built.src_addrlen) = address(source);
+        if let Some((address, len)) = wanted.and_then(|wanted| given(wanted.src_addr, wanted.src_addrlen)) {
+            (built.src_addr, built.src_addrlen) = (address, len);
+        }
+        if !is_source {
+            (built.dest_addr, built.dest_addrlen) = address(named);
+        } else if let Some((address, len)) = wanted.and_then(|wanted| given(wanted.dest_addr, wanted.dest_addrlen)) {
+            (built.dest_addr, built.dest_addrlen) = (address, len);
+        }
+        Ok(0)
     }
+}
+
+/// Returns the bytes of an address, which libfabric frees, and their number.
+unsafe fn address(name: Name) -> (*mut c_void, usize) {
+    // SAFETY: any arguments are allowed, and the bytes have room.
+    unsafe {
+        let bytes = libc::malloc(NAME_LEN);
+        if bytes.is_null() {
+            return (bytes, 0);
+        }
+        ptr::copy_nonoverlapping(name.encode().as_ptr(), bytes.cast(), NAME_LEN);
+        (bytes, NAME_LEN)
+    }
+}
+
+/// Returns a copy of an address in hints, if it is one of this provider's.
+unsafe fn given(bytes: *const c_void, len: usize) -> Option<(*mut c_void, usize)> {
+    // SAFETY: libfabric passes hints whose addresses have these lengths.
+    let name = unsafe { bytes.cast::<[u8; NAME_LEN]>().as_ref() }.filter(|_| len == NAME_LEN)?;
+    // SAFETY: any name is allowed.
+    Name::parse(name).map(|name| unsafe { address(name) })
 }
 
 /// Checks whether the provider has what the program wants.
@@ -151,14 +184,14 @@ unsafe fn build(hints: Option<&Info>, version: u32) -> *mut Info {
         let (Some(tx), Some(rx)) = (ours.tx_attr.as_mut(), ours.rx_attr.as_mut()) else { return info };
         let hinted_tx = hints.and_then(|hints| hints.tx_attr.as_ref());
         let hinted_rx = hints.and_then(|hints| hints.rx_attr.as_ref());
-        tx.caps = ours.caps & (TRANSMIT_CAPS | DOMAIN_CAPS);
+        tx.caps = ours.caps & TRANSMIT_CAPS;
         tx.op_flags = hinted_tx.map_or(0, |hinted| hinted.op_flags);
         tx.msg_order = ORDER;
         tx.inject_size = PAYLOAD;
         tx.size = DEPTH;
         tx.iov_limit = MOST_SEGMENTS;
         tx.rma_iov_limit = 1;
-        rx.caps = ours.caps & (RECEIVE_CAPS | DOMAIN_CAPS);
+        rx.caps = ours.caps & RECEIVE_CAPS;
         rx.op_flags = hinted_rx.map_or(0, |hinted| hinted.op_flags);
         rx.msg_order = ORDER;
         rx.size = DEPTH;
@@ -183,7 +216,8 @@ unsafe fn build(hints: Option<&Info>, version: u32) -> *mut Info {
             (domain.control_progress, domain.data_progress) = (abi::PROGRESS_MANUAL, abi::PROGRESS_MANUAL);
             domain.resource_mgmt = abi::RM_ENABLED;
             domain.av_type = either(hinted.map_or(0, |hinted| hinted.av_type), abi::AV_TABLE);
-            domain.mr_mode = if version < VERSION_OF_MR_MODES { abi::MR_SCALABLE } else { 0 };
+            let is_scalable = hinted.is_some_and(|hinted| hinted.mr_mode & abi::MR_SCALABLE != 0);
+            domain.mr_mode = if version < VERSION_OF_MR_MODES || is_scalable { abi::MR_SCALABLE } else { 0 };
             domain.mr_key_size = size_of::<u64>();
             domain.cq_data_size = size_of::<u64>();
             (domain.cq_cnt, domain.ep_cnt, domain.cntr_cnt) = (MOST, MOST, MOST);

@@ -2,15 +2,17 @@
 
 mod addresses;
 mod counter;
-mod deadline;
 mod domain;
 mod endpoint;
+mod events;
 mod fabric;
 mod guard;
 mod info;
 mod object;
 mod queue;
+mod resolve;
 mod segments;
 mod state;
+mod wait;
 
 pub use fabric::fi_prov_ini;

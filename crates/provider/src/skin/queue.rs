@@ -1,18 +1,16 @@
 //! A completion queue (fi_cq(3)).
 
-use super::deadline::Deadline;
 use super::guard::{Errno, entries};
 use super::object::{self, Object, copy_text};
 use super::state::{Shared, State};
+use super::wait::{Wait, control_wait};
 use crate::abi::{self, Cq, CqAttr, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::engine::{Completion, Failure};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::collections::VecDeque;
 use std::mem::offset_of;
+use std::ptr;
 use std::sync::Arc;
-use std::{ptr, thread};
-
-/// Polls of a waiting program between two yields of the processor.
-const POLLS_PER_YIELD: u32 = 64;
 
 #[repr(C)]
 pub struct CqObject {
@@ -28,7 +26,7 @@ unsafe impl Object for CqObject {
     type Header = Cq;
 }
 
-static OPS: Ops = object::ops(close);
+static OPS: Ops = Ops { control: Some(control), ..object::ops(close) };
 static CQ_OPS: CqOps = CqOps {
     size: size_of::<CqOps>(),
     read: Some(read),
@@ -55,10 +53,7 @@ pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> 
     let format = attr.as_ref().map_or(abi::CQ_FORMAT_UNSPEC, |attr| attr.format);
     let entry_len = entry_len(format).ok_or(Errno(abi::ENOSYS))?;
     if let Some(attr) = attr {
-        if attr.wait_obj != abi::WAIT_NONE
-            && attr.wait_obj != abi::WAIT_UNSPEC
-            && attr.wait_obj != abi::WAIT_YIELD
-        {
+        if ![abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD].contains(&attr.wait_obj) {
             return Err(Errno(abi::ENOSYS));
         }
         if format == abi::CQ_FORMAT_UNSPEC {
@@ -87,11 +82,8 @@ impl CqObject {
     /// Reads up to `count` entries into `buf`, and their senders into `sources` if that is not null.
     unsafe fn read(&self, buf: *mut c_void, count: usize, sources: *mut u64) -> Result<isize, Errno> {
         let mut state = self.shared.lock();
-        let is_empty = |state: &State| {
-            state.engine.completions.queues.get(self.number).is_none_or(|queue| queue.is_empty())
-        };
-        if is_empty(&state) {
-            state.engine.progress();
+        if self.is_empty(&state) {
+            state.progress();
         }
         let mut done = 0;
         while done < count
@@ -124,18 +116,24 @@ impl CqObject {
         sources: *mut u64,
         timeout: c_int,
     ) -> Result<isize, Errno> {
-        let deadline = Deadline::after(timeout);
-        for nth in 1_u32.. {
+        let mut wait = Wait::new(timeout);
+        loop {
             // SAFETY: as the caller has promised.
             let read = unsafe { self.read(buf, count, sources) };
-            if read != Err(Errno(abi::EAGAIN)) || deadline.is_past() {
+            if read != Err(Errno(abi::EAGAIN)) || !wait.go_on(&self.shared, |state| self.is_empty(state)) {
                 return read;
             }
-            if nth.is_multiple_of(POLLS_PER_YIELD) {
-                thread::yield_now();
-            }
         }
-        Err(Errno(abi::EAGAIN))
+    }
+
+    fn is_empty(&self, state: &State) -> bool {
+        state.engine.completions.queues.get(self.number).is_none_or(VecDeque::is_empty)
+    }
+
+    /// Returns whether a thread may sleep until the queue has an entry.
+    pub fn try_wait(&self) -> bool {
+        let mut state = self.shared.lock();
+        self.is_empty(&state) && state.prepare_sleep() && self.is_empty(&state)
     }
 }
 
@@ -174,6 +172,10 @@ entries! {
         drop(state);
         drop(CqObject::take(fid));
         Ok(0)
+    }
+
+    fn control(fid: *mut Fid, command: c_int, arg: Opaque) -> c_int {
+        control_wait(&CqObject::of(fid)?.shared, command, arg)
     }
 
     fn read(cq: *mut Cq, buf: *mut c_void, count: usize) -> isize {
@@ -226,8 +228,9 @@ entries! {
         CqObject::of(cq)?.wait(buf, count, src_addr, timeout)
     }
 
-    fn signal(_cq: *mut Cq) -> c_int {
-        Err(Errno(abi::ENOSYS))
+    fn signal(cq: *mut Cq) -> c_int {
+        CqObject::of(cq)?.shared.lock().wake();
+        Ok(0)
     }
 
     fn strerror(_cq: *mut Cq, errno: c_int, _data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char {

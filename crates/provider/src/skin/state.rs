@@ -48,9 +48,40 @@ pub struct State {
     pub addresses: Slab<AddressVector>,
     /// The use of each endpoint, by number.
     pub uses: Vec<Option<Use>>,
+    /// Whether a thread may sleep at the descriptor. Other threads wake it when something is complete.
+    is_sleeping: bool,
 }
 
 impl State {
+    /// Makes progress. Returns whether anything was done.
+    pub fn progress(&mut self) -> bool {
+        let is_any = self.engine.progress();
+        if is_any {
+            self.wake();
+        }
+        is_any
+    }
+
+    /// Wakes the threads that sleep. To be called when something may be complete.
+    pub fn wake(&mut self) {
+        if std::mem::take(&mut self.is_sleeping) {
+            self.engine.links.wake();
+        }
+    }
+
+    /// Prepares for a sleep at the descriptor of the links. Returns false if the caller must look again instead.
+    pub fn prepare_sleep(&mut self) -> bool {
+        let is_ready =
+            !self.engine.progress() && self.engine.links.prepare_sleep() && !self.engine.progress();
+        if is_ready {
+            self.is_sleeping = true;
+        } else {
+            // Another thread may sleep, and this one has taken its message.
+            self.wake();
+        }
+        is_ready
+    }
+
     /// Returns the endpoint at an address of an address vector.
     ///
     /// # Errors
@@ -82,8 +113,11 @@ impl State {
         self.check_unbound(|reports| reports.queues.contains(&Some(number)))
     }
 
-    /// Returns an error if an endpoint is bound to the counter of this number.
+    /// Returns an error if an endpoint or a region is bound to the counter of this number.
     pub fn check_counter(&self, number: usize) -> Result<(), Errno> {
+        if self.engine.regions.values().any(|region| region.counters.contains(&Some(number))) {
+            return Err(Errno(abi::EBUSY));
+        }
         self.check_unbound(|reports| reports.counters.contains(&Some(number)))
     }
 
@@ -112,7 +146,7 @@ impl Shared {
     /// Returns the state of a new domain.
     pub fn new(links: ViLinks) -> Self {
         let (addresses, uses) = (Slab::new(), Vec::new());
-        Self(Mutex::new(State { engine: Engine::new(links), addresses, uses }))
+        Self(Mutex::new(State { engine: Engine::new(links), addresses, uses, is_sleeping: false }))
     }
 
     /// Waits until no other thread uses the state.

@@ -4,6 +4,7 @@ use super::shared;
 use crate::abi::{self, Fid, IoVec, Mr, MrAttr, Opaque, Ops};
 use crate::engine::{Access, Region};
 use crate::memory::Memory;
+use crate::skin::counter::CounterObject;
 use crate::skin::guard::{Errno, entries};
 use crate::skin::object::{self, Object};
 use crate::skin::segments::{one, segments};
@@ -23,7 +24,6 @@ unsafe impl Object for RegionObject {
     type Header = Mr;
 }
 
-/// A memory region may be bound to an endpoint, which has no effect here.
 static OPS: Ops = Ops { bind: Some(bind), control: Some(control), ..object::ops(close) };
 
 fn insert(
@@ -39,7 +39,7 @@ fn insert(
     };
     match shared.lock().engine.regions.entry(key) {
         Entry::Occupied(_) => return Err(Errno(abi::ENOKEY)),
-        Entry::Vacant(place) => drop(place.insert(Region { memory, access })),
+        Entry::Vacant(place) => drop(place.insert(Region { memory, access, counters: [None; 2] })),
     }
     let fid = object::fid(abi::CLASS_MR, context, &OPS);
     Ok(RegionObject { header: Mr { fid, mem_desc: std::ptr::null_mut(), key }, shared }.give())
@@ -52,7 +52,21 @@ entries! {
         Ok(0)
     }
 
-    fn bind(_fid: *mut Fid, _to: *mut Fid, _flags: u64) -> c_int {
+    /// Binds a region to a counter of peers' accesses. It may be bound to an endpoint as well, which has no effect here.
+    fn bind(fid: *mut Fid, to: *mut Fid, flags: u64) -> c_int {
+        let RegionObject { header, shared } = RegionObject::of(fid)?;
+        let class = to.as_ref().ok_or(Errno(abi::EINVAL))?.fclass;
+        if class != abi::CLASS_CNTR {
+            return if class == abi::CLASS_EP { Ok(0) } else { Err(Errno(abi::EINVAL)) };
+        }
+        let number = CounterObject::of(to)?.number;
+        let mut state = shared.lock();
+        let region = state.engine.regions.get_mut(&header.key).ok_or(Errno(abi::EBADF))?;
+        for (counter, flag) in region.counters.iter_mut().zip([abi::REMOTE_READ, abi::REMOTE_WRITE]) {
+            if flags & flag != 0 {
+                *counter = Some(number);
+            }
+        }
         Ok(0)
     }
 

@@ -74,6 +74,7 @@ impl EndpointObject {
         let context = context.expose_provenance();
         let sent = state.engine.send(self.number, Send { to, tag, data, memory, context, wants });
         or_progress(&mut state, sent)?;
+        state.wake();
         Ok(0)
     }
 
@@ -101,6 +102,7 @@ impl EndpointObject {
         let posting =
             Posting { wanted, is_tagged: tag.is_some(), memory, context, is_reported, is_of_several };
         state.engine.receive(self.number, posting)?;
+        state.wake();
         Ok(0)
     }
 
@@ -119,7 +121,7 @@ impl EndpointObject {
         }
         if is_peek {
             // The message may have arrived and not been taken.
-            state.engine.progress();
+            state.progress();
         }
         let found = if flags & abi::DISCARD != 0 {
             state.engine.discard(self.number, wanted, is_tagged, (is_claim && !is_peek).then_some(context))

@@ -76,7 +76,14 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
         let transmit = info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags);
         [transmit, info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags)]
     };
+    // SAFETY: as above.
+    let address = unsafe { info.src_addr.cast::<[u8; NAME_LEN]>().as_ref() };
+    let address = address.filter(|_| info.src_addrlen == NAME_LEN).and_then(|bytes| Name::parse(bytes));
+    let served = address.and_then(|name| name.process.service_address());
     let mut state = shared.lock();
+    if let Some(served) = served {
+        state.engine.links.serve(served).map_err(|_| Errno(abi::EADDRINUSE))?;
+    }
     let number = state.engine.endpoints.insert(Endpoint::default());
     let Ok(number) = u16::try_from(number) else {
         state.engine.endpoints.remove(number);
@@ -252,7 +259,7 @@ pub fn wants(used: &Use, flags: Option<u64>, is_silent: bool) -> Wants {
 pub fn or_progress<R>(state: &mut State, done: Result<R, engine::Refused>) -> Result<R, Errno> {
     done.map_err(|refused| {
         if refused == engine::Refused::Again {
-            state.engine.progress();
+            state.progress();
         }
         refused.into()
     })

@@ -116,6 +116,7 @@ impl EndpointObject {
         let operation = (context.expose_provenance(), is_reported);
         let begun = state.engine.read(self.number, target, place, memory, operation);
         or_progress(&mut state, begun)?;
+        state.wake();
         Ok(0)
     }
 
