@@ -14,27 +14,29 @@ mod generated;
 use core::ffi::c_void;
 
 pub use generated::{
-    ATOMIC, AV_TABLE, CLAIM, CLASS_AV, CLASS_CNTR, CLASS_CQ, CLASS_DOMAIN, CLASS_EP, CLASS_EQ, CLASS_FABRIC,
-    CLASS_MR, CNTR_EVENTS_COMP, COMPLETION, CQ_FORMAT_CONTEXT, CQ_FORMAT_DATA, CQ_FORMAT_MSG,
-    CQ_FORMAT_TAGGED, CQ_FORMAT_UNSPEC, DELIVERY_COMPLETE, DIRECTED_RECV, DISCARD, ENABLE, EP_RDM, EP_UNSPEC,
-    GETOPSFLAG, GETWAIT, INJECT, INJECT_COMPLETE, LOCAL_COMM, MATCH_COMPLETE, MR_BASIC, MR_SCALABLE, MSG,
-    MULTI_RECV, OPT_ENDPOINT, OPT_MIN_MULTI_RECV, ORDER_SAS, PEEK, PEER, PROGRESS_AUTO, PROGRESS_MANUAL,
-    READ, RECV, REMOTE_COMM, REMOTE_CQ_DATA, REMOTE_READ, REMOTE_WRITE, RM_ENABLED, RMA, RMA_EVENT,
-    SELECTIVE_COMPLETION, SEND, SETOPSFLAG, SOURCE, TAGGED, THREAD_SAFE, TRANSMIT, TRANSMIT_COMPLETE,
-    WAIT_FD, WAIT_NONE, WAIT_UNSPEC, WAIT_YIELD, WRITE,
+    ATOMIC, AV_MAP, AV_TABLE, CLAIM, CLASS_AV, CLASS_CNTR, CLASS_CQ, CLASS_DOMAIN, CLASS_EP, CLASS_EQ,
+    CLASS_FABRIC, CLASS_MR, CLASS_POLL, CNTR_EVENTS_COMP, COMPARE_ATOMIC, COMPLETION, CQ_FORMAT_CONTEXT,
+    CQ_FORMAT_DATA, CQ_FORMAT_MSG, CQ_FORMAT_TAGGED, CQ_FORMAT_UNSPEC, DELIVERY_COMPLETE, DIRECTED_RECV,
+    DISCARD, ENABLE, EP_RDM, EP_UNSPEC, FETCH_ATOMIC, GETOPSFLAG, GETWAIT, INJECT, INJECT_COMPLETE,
+    LOCAL_COMM, MATCH_COMPLETE, MR_BASIC, MR_SCALABLE, MSG, MULTI_RECV, OPT_ENDPOINT, OPT_MIN_MULTI_RECV,
+    ORDER_ATOMIC_RAR, ORDER_ATOMIC_RAW, ORDER_ATOMIC_WAR, ORDER_ATOMIC_WAW, ORDER_SAS, PEEK, PEER,
+    PROGRESS_AUTO, PROGRESS_MANUAL, READ, RECV, REMOTE_COMM, REMOTE_CQ_DATA, REMOTE_READ, REMOTE_WRITE,
+    RM_ENABLED, RMA, RMA_EVENT, SELECTIVE_COMPLETION, SEND, SETOPSFLAG, SOURCE, TAGGED, THREAD_SAFE,
+    TRANSMIT, TRANSMIT_COMPLETE, WAIT_FD, WAIT_NONE, WAIT_UNSPEC, WAIT_YIELD, WRITE,
 };
 pub use generated::{
-    fi_addr_t as Address, fi_av_attr as AvAttr, fi_cntr_attr as CntrAttr, fi_context as Context,
-    fi_cq_attr as CqAttr, fi_cq_err_entry as ErrEntry, fi_cq_tagged_entry as Entry,
+    fi_addr_t as Address, fi_atomic_attr as AtomicAttr, fi_av_attr as AvAttr, fi_cntr_attr as CntrAttr,
+    fi_context as Context, fi_cq_attr as CqAttr, fi_cq_err_entry as ErrEntry, fi_cq_tagged_entry as Entry,
     fi_domain_attr as DomainAttr, fi_ep_attr as EpAttr, fi_eq_attr as EqAttr, fi_eq_err_entry as EqErrEntry,
     fi_fabric_attr as FabricAttr, fi_info as Info, fi_ioc as IoCount, fi_mr_attr as MrAttr, fi_msg as Msg,
     fi_msg_atomic as AtomicMsg, fi_msg_rma as RmaMsg, fi_msg_tagged as TaggedMsg, fi_ops as Ops,
     fi_ops_atomic as AtomicOps, fi_ops_av as AvOps, fi_ops_cm as CmOps, fi_ops_cntr as CntrOps,
     fi_ops_cq as CqOps, fi_ops_domain as DomainOps, fi_ops_ep as EpOps, fi_ops_eq as EqOps,
-    fi_ops_fabric as FabricOps, fi_ops_mr as MrOps, fi_ops_msg as MsgOps, fi_ops_rma as RmaOps,
-    fi_ops_tagged as TaggedOps, fi_provider as Provider, fi_rx_attr as RxAttr, fi_tx_attr as TxAttr,
-    fid as Fid, fid_av as Av, fid_cntr as Cntr, fid_cq as Cq, fid_domain as Domain, fid_ep as Ep,
-    fid_eq as Eq, fid_fabric as Fabric, fid_mr as Mr, fid_pep as PassiveEp, iovec as IoVec,
+    fi_ops_fabric as FabricOps, fi_ops_mr as MrOps, fi_ops_msg as MsgOps, fi_ops_poll as PollOps,
+    fi_ops_rma as RmaOps, fi_ops_tagged as TaggedOps, fi_poll_attr as PollAttr, fi_provider as Provider,
+    fi_rma_ioc as RmaIoCount, fi_rx_attr as RxAttr, fi_tx_attr as TxAttr, fid as Fid, fid_av as Av,
+    fid_cntr as Cntr, fid_cq as Cq, fid_domain as Domain, fid_ep as Ep, fid_eq as Eq, fid_fabric as Fabric,
+    fid_mr as Mr, fid_pep as PassiveEp, fid_poll as Poll, iovec as IoVec,
 };
 
 /// A pointer that is passed on and not followed.
@@ -75,6 +77,7 @@ errors! {
     ENOMEM FI_ENOMEM "There is no memory."
     ENOMSG FI_ENOMSG "No message matches."
     ENOPROTOOPT FI_ENOPROTOOPT "There is no such option."
+    EOPNOTSUPP FI_EOPNOTSUPP "The operation is not supported."
     ENOSYS FI_ENOSYS "The function does not exist."
     EOTHER FI_EOTHER "The library has failed."
     ETIMEDOUT FI_ETIMEDOUT "The time is up."
@@ -112,7 +115,7 @@ mod tests {
             fi_tx_attr { tclass } fi_ep_attr { auth_key } fi_domain_attr { tclass } fid { ops } fid_av { ops }
             fid_cntr { ops } fid_cq { ops } fid_domain { mr } fid_ep { collective } fid_fabric { api_version }
             fi_cq_attr { wait_set } fi_rx_attr { iov_limit } fi_av_attr { flags } fi_cntr_attr { flags } fi_mr_attr { device }
-            fid_mr { key } fi_ops_ep { tx_size_left } fi_ops_eq { strerror } fid_eq { ops } fi_eq_attr { wait_set } fi_eq_err_entry { err_data_size } fi_ops_mr { regattr } fi_cq_tagged_entry { tag } fi_cq_err_entry { err_data_size } fi_msg { data }
+            fid_mr { key } fi_ops_ep { tx_size_left } fi_ops_eq { strerror } fi_ops_poll { poll_del } fid_poll { ops } fi_poll_attr { flags } fi_atomic_attr { size } fi_rma_ioc { key } fid_eq { ops } fi_eq_attr { wait_set } fi_eq_err_entry { err_data_size } fi_ops_mr { regattr } fi_cq_tagged_entry { tag } fi_cq_err_entry { err_data_size } fi_msg { data }
             fi_msg_tagged { data } fi_msg_rma { data } fi_msg_atomic { data } fi_ioc { count } fi_ops { ops_set }
             fi_ops_fabric { domain2 } fi_ops_domain { endpoint2 } fi_ops_av { av_set } fi_ops_cq { strerror }
             fi_ops_cntr { seterr } fi_ops_cm { join } fi_ops_msg { injectdata } fi_ops_tagged { injectdata }
@@ -120,15 +123,15 @@ mod tests {
         }
         .to_vec();
         all.extend(constants! {
-            ADDR_NOTAVAIL ADDR_UNSPEC ATOMIC AV_TABLE CLAIM CLASS_AV CLASS_CNTR CLASS_CQ CLASS_DOMAIN CLASS_EP CLASS_EQ
-            CLASS_FABRIC CLASS_MR CNTR_EVENTS_COMP COMPLETION CQ_FORMAT_CONTEXT CQ_FORMAT_DATA CQ_FORMAT_MSG
-            CQ_FORMAT_TAGGED CQ_FORMAT_UNSPEC DELIVERY_COMPLETE DIRECTED_RECV DISCARD ENABLE EP_RDM EP_UNSPEC
+            ADDR_NOTAVAIL ADDR_UNSPEC ATOMIC AV_MAP AV_TABLE CLAIM CLASS_AV CLASS_CNTR CLASS_CQ CLASS_DOMAIN CLASS_EP CLASS_EQ
+            CLASS_FABRIC CLASS_MR CLASS_POLL CNTR_EVENTS_COMP COMPARE_ATOMIC COMPLETION CQ_FORMAT_CONTEXT CQ_FORMAT_DATA CQ_FORMAT_MSG
+            CQ_FORMAT_TAGGED CQ_FORMAT_UNSPEC DELIVERY_COMPLETE DIRECTED_RECV DISCARD ENABLE EP_RDM EP_UNSPEC FETCH_ATOMIC
             GETOPSFLAG GETWAIT INJECT INJECT_COMPLETE LOCAL_COMM MATCH_COMPLETE MR_BASIC MR_SCALABLE MSG MULTI_RECV OPT_ENDPOINT OPT_MIN_MULTI_RECV
-            ORDER_SAS PEEK PEER PROGRESS_AUTO PROGRESS_MANUAL READ RECV REMOTE_COMM REMOTE_CQ_DATA REMOTE_READ
+            ORDER_ATOMIC_RAR ORDER_ATOMIC_RAW ORDER_ATOMIC_WAR ORDER_ATOMIC_WAW ORDER_SAS PEEK PEER PROGRESS_AUTO PROGRESS_MANUAL READ RECV REMOTE_COMM REMOTE_CQ_DATA REMOTE_READ
             REMOTE_WRITE RM_ENABLED RMA RMA_EVENT SELECTIVE_COMPLETION SEND SETOPSFLAG SOURCE TAGGED THREAD_SAFE TRANSMIT
             TRANSMIT_COMPLETE WAIT_FD WAIT_NONE WAIT_UNSPEC WAIT_YIELD WRITE
             EACCES EADDRINUSE EAGAIN EAVAIL EBADF EBUSY ECANCELED ECONNABORTED ECONNREFUSED EINVAL EIO EMFILE EMSGSIZE ENOAV ENODATA
-            ENODEV ENOENT ENOKEY ENOMEM ENOMSG ENOPROTOOPT ENOSYS EOTHER ETIMEDOUT ETOOSMALL ETRUNC
+            ENODEV ENOENT ENOKEY ENOMEM ENOMSG ENOPROTOOPT ENOSYS EOPNOTSUPP EOTHER ETIMEDOUT ETOOSMALL ETRUNC
         });
         all
     }

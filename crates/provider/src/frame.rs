@@ -44,6 +44,8 @@ pub enum Kind {
     WriteOffer,
     /// An RDMA read. The payload names the origin's memory.
     Read,
+    /// An atomic access. The payload has its operands and comparands.
+    Atomic,
 }
 
 impl Kind {
@@ -58,6 +60,7 @@ impl Kind {
             Self::Write,
             Self::WriteOffer,
             Self::Read,
+            Self::Atomic,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -271,7 +274,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_parsed(
-            kind in 1..10_u8,
+            kind in 1..11_u8,
             flags in 0..16_u8,
             [credits, to, from] in any::<[u16; 3]>(),
             [transfer, other] in any::<[u32; 2]>(),
@@ -298,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..10_u8) {
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..11_u8) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
@@ -321,7 +324,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_are_malformed() {
-        for kind in [0, 10, 255] {
+        for kind in [0, 11, 255] {
             let mut bytes = Header::new(Kind::Done).encode().to_vec();
             bytes[0] = kind;
             assert_eq!(Header::parse(&bytes), None);

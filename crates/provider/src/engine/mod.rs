@@ -13,12 +13,16 @@
 //! RDMA write       Write, or WriteOffer as Offer
 //! RDMA read        Read ────────────────►           the target copies the bytes into the origin's memory
 //!                          ◄───────────── Piece, … or Done
+//! atomic access    Atomic ──────────────►           the target computes
+//!                          ◄───────────── Piece if the origin wants the old values, else Done
 //! ```
 //!
 //! Each message needs a credit, which stands for a posted receive of the peer. Without one, or before there is a
 //! connection, a message waits in the engine, with a copy of its bytes. When many wait, further operations of the program
 //! are refused, and the program calls again.
 
+mod arithmetic;
+mod atomic;
 mod completion;
 mod endpoint;
 mod links;
@@ -27,6 +31,8 @@ mod peer;
 mod receiving;
 mod sending;
 
+pub use arithmetic::{Kind, Operation};
+pub use atomic::{Atomic, MOST_VALUES};
 pub use completion::{Completion, Completions, Counter, Failure, Op, Reports};
 pub use endpoint::Endpoint;
 pub use links::{Copied, LONGEST, LinkEvent, Links, PAYLOAD, Payload, PeerNo, RECEIVES, SELF};
@@ -34,7 +40,7 @@ pub use onesided::{Access, Place, Region};
 pub use receiving::Posting;
 pub use sending::{Send, Target, Until, Wants};
 
-use crate::frame::{Header, Kind};
+use crate::frame::{self, Header};
 use crate::memory::Memory;
 use endpoint::{Arrival, Unexpected};
 use peer::{Origin, Peer, Stream};
@@ -179,15 +185,16 @@ impl<L: Links> Engine<L> {
             state.credits = state.credits.saturating_add(header.credits).min(RECEIVES);
         }
         match header.kind {
-            Kind::Message => self.on_message(peer, &header, payload),
-            Kind::Offer => return self.on_offer(peer, &header, payload),
-            Kind::Accept => return self.on_accept(peer, &header),
-            Kind::Piece => return self.on_piece(peer, &header, payload),
-            Kind::Done => return self.on_done(peer, &header),
-            Kind::Credits => {}
-            Kind::Write => self.on_write(peer, &header, payload),
-            Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
-            Kind::Read => return self.on_read(peer, &header, payload),
+            frame::Kind::Message => self.on_message(peer, &header, payload),
+            frame::Kind::Offer => return self.on_offer(peer, &header, payload),
+            frame::Kind::Accept => return self.on_accept(peer, &header),
+            frame::Kind::Piece => return self.on_piece(peer, &header, payload),
+            frame::Kind::Done => return self.on_done(peer, &header),
+            frame::Kind::Credits => {}
+            frame::Kind::Write => self.on_write(peer, &header, payload),
+            frame::Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
+            frame::Kind::Read => return self.on_read(peer, &header, payload),
+            frame::Kind::Atomic => return self.on_atomic(peer, &header, payload),
         }
         true
     }
@@ -202,8 +209,8 @@ impl<L: Links> Engine<L> {
             return true;
         }
         let state = self.peer(peer);
-        if header.kind == Kind::Credits && state.credits == 0
-            || header.kind != Kind::Credits && !state.has_room()
+        if header.kind == frame::Kind::Credits && state.credits == 0
+            || header.kind != frame::Kind::Credits && !state.has_room()
         {
             return false;
         }
@@ -266,7 +273,7 @@ impl<L: Links> Engine<L> {
     /// Tells a peer that its transfer is complete, or why it failed.
     fn answer_done(&mut self, peer: PeerNo, transfer: u32, failure: Option<Failure>) {
         let other = failure.map_or(0, |failure| failure as u32);
-        self.answer(peer, Header { transfer, other, ..Header::new(Kind::Done) }, &[]);
+        self.answer(peer, Header { transfer, other, ..Header::new(frame::Kind::Done) }, &[]);
     }
 
     /// Sends bytes to a peer in pieces.
@@ -332,7 +339,7 @@ impl<L: Links> Engine<L> {
         while let Some(mut stream) = self.peer(peer).streams.pop_front() {
             let len = PAYLOAD.min(stream.memory.len() - stream.sent);
             let offset = stream.sent as u64;
-            let header = Header { transfer: stream.transfer, offset, ..Header::new(Kind::Piece) };
+            let header = Header { transfer: stream.transfer, offset, ..Header::new(frame::Kind::Piece) };
             let is_sent = self.try_send(peer, header, Payload::Part(&stream.memory, stream.sent, len));
             stream.sent += if is_sent { len } else { 0 };
             if stream.sent < stream.memory.len() || !is_sent {
@@ -351,7 +358,7 @@ impl<L: Links> Engine<L> {
     /// Tells a peer of free places, if it has few. Returns whether nothing is left to tell.
     fn tell_credits(&mut self, peer: PeerNo) -> bool {
         !self.peer(peer).is_owed_much()
-            || self.try_send(peer, Header::new(Kind::Credits), Payload::Bytes(&[]))
+            || self.try_send(peer, Header::new(frame::Kind::Credits), Payload::Bytes(&[]))
     }
 
     /// Ends all operations with a peer.

@@ -99,7 +99,7 @@ impl<L: Links> Engine<L> {
     }
 
     /// Returns the memory that a peer wants to access.
-    fn region(&self, header: &Header, is_write: bool) -> Option<Memory> {
+    pub(super) fn region(&self, header: &Header, is_write: bool) -> Option<Memory> {
         let region = self.regions.get(&header.tag)?;
         let is_allowed = if is_write { region.access.can_be_written } else { region.access.can_be_read };
         let (offset, len) = (usize::try_from(header.offset).ok()?, usize::try_from(header.len).ok()?);

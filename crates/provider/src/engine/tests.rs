@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn nonsense_is_survived(
         all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..40),
-        kind in 1..10_u8,
+        kind in 1..11_u8,
     ) {
         let [mut engine, _] = pair(Copied::NotHere, 0);
         let mut room = vec![0; 100];
@@ -562,4 +562,57 @@ fn a_read_counts_at_the_target_when_its_last_bytes_leave() {
     assert_eq!(engines[1].completions.counters[0].value, 0);
     settle(&mut engines);
     assert_eq!((engines[1].completions.counters[0].value, bytes), (1, region));
+}
+
+#[test]
+fn memory_of_a_peer_is_accessed_atomically() {
+    let mut engines = pair(Copied::NotHere, 3);
+    let mut region: Vec<u8> = [5_u32, 7].map(u32::to_ne_bytes).concat();
+    let access = Access { can_be_read: true, can_be_written: true };
+    engines[1].regions.insert(40, Region { memory: memory(&mut region), access, counters: [None; 2] });
+    engines[1].regions.insert(
+        41,
+        Region {
+            memory: memory(&mut region),
+            access: Access { can_be_written: false, ..access },
+            counters: [None; 2],
+        },
+    );
+    let to = Target { peer: PEER, endpoint: 0 };
+    let (mut operands, mut comparands, mut old) =
+        ([3_u32, 1].map(u32::to_ne_bytes).concat(), [8_u32, 7].map(u32::to_ne_bytes).concat(), vec![0; 8]);
+    let atomic = |operation, operands, comparands, result| Atomic {
+        operation,
+        kind: Kind::U32,
+        len: 8,
+        operands,
+        comparands,
+        result,
+    };
+    let none = Memory::default;
+    let all = [
+        (40, atomic(Operation::Sum, memory(&mut operands), none(), None)),
+        (40, atomic(Operation::SwapIfEqual, memory(&mut operands), memory(&mut comparands), None)),
+        (40, atomic(Operation::Read, none(), none(), Some(memory(&mut old)))),
+        (41, atomic(Operation::Sum, memory(&mut operands), none(), None)),
+    ];
+    for (nth, (key, atomic)) in all.into_iter().enumerate() {
+        let place = Place { key, offset: 0 };
+        while engines[0].access(0, to, place, atomic.clone(), (nth, REPORTED)).is_err() {
+            engines[0].progress();
+        }
+    }
+    settle(&mut engines);
+    // 5 + 3 = 8 is swapped for 3, and 7 + 1 = 8 is not 7.
+    assert_eq!(old, [3_u32, 8].map(u32::to_ne_bytes).concat());
+    assert_eq!(old, region);
+    let done: Vec<_> =
+        completions(&mut engines[0]).iter().map(|done| (done.context, done.failure.is_some())).collect();
+    assert_eq!(done, [(0, false), (1, false), (2, false), (3, true)]);
+    let place = Place { key: 40, offset: 4 };
+    let beyond = atomic(Operation::Sum, memory(&mut operands), none(), None);
+    engines[0].access(0, to, place, beyond, (0, REPORTED)).unwrap();
+    settle(&mut engines);
+    assert!(completions(&mut engines[0])[0].failure.is_some());
+    assert_eq!(engines[1].completions.counters[0].value, 3);
 }

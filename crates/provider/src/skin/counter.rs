@@ -61,6 +61,11 @@ impl CounterObject {
         counter.map_or(0, |counter| counter.value.wrapping_add(counter.errors))
     }
 
+    /// Makes progress, and returns the number of operations that have ended.
+    pub fn ended(&self) -> Result<u64, Errno> {
+        self.now().map(|counter| counter.value.wrapping_add(counter.errors))
+    }
+
     /// Returns whether a thread may sleep until the counter changes.
     pub fn try_wait(&self) -> bool {
         self.shared.lock().prepare_sleep()

@@ -30,10 +30,12 @@ const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 /// Room behind each structure, for members that later versions of libfabric append.
 const SPARE: usize = 256;
 
-const TRANSMIT_CAPS: u64 = abi::MSG | abi::TAGGED | abi::RMA | abi::SEND | abi::READ | abi::WRITE;
+const TRANSMIT_CAPS: u64 =
+    abi::MSG | abi::TAGGED | abi::RMA | abi::ATOMIC | abi::SEND | abi::READ | abi::WRITE;
 const RECEIVE_CAPS: u64 = abi::MSG
     | abi::TAGGED
     | abi::RMA
+    | abi::ATOMIC
     | abi::RECV
     | abi::REMOTE_READ
     | abi::REMOTE_WRITE
@@ -43,7 +45,11 @@ const RECEIVE_CAPS: u64 = abi::MSG
     | abi::SOURCE;
 const DOMAIN_CAPS: u64 = abi::LOCAL_COMM | abi::REMOTE_COMM;
 const CAPS: u64 = TRANSMIT_CAPS | RECEIVE_CAPS | DOMAIN_CAPS;
-const ORDER: u64 = abi::ORDER_SAS;
+const ORDER: u64 = abi::ORDER_SAS
+    | abi::ORDER_ATOMIC_RAR
+    | abi::ORDER_ATOMIC_RAW
+    | abi::ORDER_ATOMIC_WAR
+    | abi::ORDER_ATOMIC_WAW;
 /// Flags of operations that a program may make the default.
 const TRANSMIT_FLAGS: u64 =
     abi::COMPLETION | abi::INJECT | abi::INJECT_COMPLETE | abi::TRANSMIT_COMPLETE | abi::DELIVERY_COMPLETE;
@@ -215,7 +221,7 @@ unsafe fn build(hints: Option<&Info>, version: u32) -> *mut Info {
             domain.threading = either(hinted.map_or(0, |hinted| hinted.threading), abi::THREAD_SAFE);
             (domain.control_progress, domain.data_progress) = (abi::PROGRESS_MANUAL, abi::PROGRESS_MANUAL);
             domain.resource_mgmt = abi::RM_ENABLED;
-            domain.av_type = either(hinted.map_or(0, |hinted| hinted.av_type), abi::AV_TABLE);
+            domain.av_type = either(hinted.map_or(0, |hinted| hinted.av_type), abi::AV_MAP);
             let is_scalable = hinted.is_some_and(|hinted| hinted.mr_mode & abi::MR_SCALABLE != 0);
             domain.mr_mode = if version < VERSION_OF_MR_MODES || is_scalable { abi::MR_SCALABLE } else { 0 };
             domain.mr_key_size = size_of::<u64>();

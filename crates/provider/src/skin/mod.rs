@@ -9,6 +9,7 @@ mod fabric;
 mod guard;
 mod info;
 mod object;
+mod poll;
 mod queue;
 mod resolve;
 mod segments;

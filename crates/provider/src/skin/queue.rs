@@ -11,12 +11,15 @@ use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[repr(C)]
 pub struct CqObject {
     header: Cq,
     shared: Arc<Shared>,
     pub number: usize,
+    /// The program has asked a waiting thread to return.
+    is_signaled: AtomicBool,
     /// Length of an entry in bytes: the formats are beginnings of the longest one.
     entry_len: usize,
 }
@@ -62,7 +65,7 @@ pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> 
     }
     let number = shared.lock().engine.completions.queues.insert(Default::default());
     let header = Cq { fid: object::fid(abi::CLASS_CQ, context, &OPS), ops: object::table(&CQ_OPS) };
-    Ok(CqObject { header, shared, number, entry_len }.give())
+    Ok(CqObject { header, shared, number, is_signaled: AtomicBool::new(false), entry_len }.give())
 }
 
 /// Returns the longest form of an entry.
@@ -120,7 +123,10 @@ impl CqObject {
         loop {
             // SAFETY: as the caller has promised.
             let read = unsafe { self.read(buf, count, sources) };
-            if read != Err(Errno(abi::EAGAIN)) || !wait.go_on(&self.shared, |state| self.is_empty(state)) {
+            if read != Err(Errno(abi::EAGAIN)) || self.is_signaled.swap(false, Ordering::Relaxed) {
+                return read;
+            }
+            if !wait.go_on(&self.shared, |state| self.is_empty(state)) {
                 return read;
             }
         }
@@ -128,6 +134,12 @@ impl CqObject {
 
     fn is_empty(&self, state: &State) -> bool {
         state.engine.completions.queues.get(self.number).is_none_or(VecDeque::is_empty)
+    }
+
+    /// Makes progress, and returns whether the queue has an entry.
+    pub fn is_ready(&self) -> bool {
+        let mut state = self.shared.lock();
+        !self.is_empty(&state) || state.progress() && !self.is_empty(&state)
     }
 
     /// Returns whether a thread may sleep until the queue has an entry.
@@ -229,7 +241,9 @@ entries! {
     }
 
     fn signal(cq: *mut Cq) -> c_int {
-        CqObject::of(cq)?.shared.lock().wake();
+        let queue = CqObject::of(cq)?;
+        queue.is_signaled.store(true, Ordering::Relaxed);
+        queue.shared.lock().wake();
         Ok(0)
     }
 

@@ -5,9 +5,10 @@ mod region;
 use super::guard::{Errno, entries, missing};
 use super::object::{self, Object};
 use super::state::Shared;
-use super::{addresses, counter, endpoint, queue};
+use super::{addresses, counter, endpoint, poll, queue};
 use crate::abi::{
-    self, Av, AvAttr, Cntr, CntrAttr, Cq, CqAttr, Domain, DomainOps, Ep, Fid, Info, MrOps, Opaque, Ops,
+    self, Av, AvAttr, Cntr, CntrAttr, Cq, CqAttr, Domain, DomainOps, Ep, Fid, Info, MrOps, Opaque, Ops, Poll,
+    PollAttr,
 };
 use crate::links::ViLinks;
 use core::ffi::{c_int, c_uint, c_void};
@@ -32,10 +33,10 @@ static DOMAIN_OPS: DomainOps = DomainOps {
     endpoint: Some(open_endpoint),
     scalable_ep: Some(no_scalable),
     cntr_open: Some(open_counter),
-    poll_open: Some(no_poll_set),
+    poll_open: Some(open_poll_set),
     stx_ctx: Some(no_shared_transmit),
     srx_ctx: Some(no_shared_receive),
-    query_atomic: Some(no_atomic),
+    query_atomic: Some(endpoint::query_atomic),
     query_collective: Some(no_collective),
     endpoint2: Some(open_endpoint_2),
 };
@@ -48,10 +49,8 @@ static REGION_OPS: MrOps = MrOps {
 
 missing! {
     fn no_scalable(*mut Domain, *mut Info, *mut *mut Ep, Opaque) -> c_int;
-    fn no_poll_set(*mut Domain, *mut c_void, *mut *mut c_void) -> c_int;
     fn no_shared_transmit(*mut Domain, *mut abi::TxAttr, *mut *mut c_void, Opaque) -> c_int;
     fn no_shared_receive(*mut Domain, *mut abi::RxAttr, *mut *mut Ep, Opaque) -> c_int;
-    fn no_atomic(*mut Domain, c_uint, c_uint, *mut c_void, u64) -> c_int;
     fn no_collective(*mut Domain, c_uint, *mut c_void, u64) -> c_int;
 }
 
@@ -101,6 +100,11 @@ entries! {
 
     fn open_counter(domain: *mut Domain, attr: *mut CntrAttr, cntr: *mut *mut Cntr, context: Opaque) -> c_int {
         *cntr = counter::open(shared(domain)?, attr.as_ref(), context)?;
+        Ok(0)
+    }
+
+    fn open_poll_set(_domain: *mut Domain, attr: *mut PollAttr, set: *mut *mut Poll) -> c_int {
+        *set = poll::open(attr.as_ref())?;
         Ok(0)
     }
 

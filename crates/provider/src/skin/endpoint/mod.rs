@@ -1,5 +1,6 @@
 //! An endpoint (fi_endpoint(3)), and what it is bound to.
 
+mod atomic;
 mod messages;
 mod onesided;
 
@@ -12,9 +13,11 @@ use super::state::{Shared, Side, State, Use};
 use crate::abi::{self, CmOps, Ep, EpOps, Fid, Info, Opaque, Ops};
 use crate::engine::{self, Endpoint, Op, Reports, Until, Wants};
 use crate::links::{NAME_LEN, Name};
+use atomic::ATOMIC_OPS;
+pub use atomic::query_atomic;
 use core::ffi::{c_int, c_void};
 use messages::{MSG_OPS, TAGGED_OPS};
-use onesided::{ATOMIC_OPS, RMA_OPS};
+use onesided::RMA_OPS;
 use std::ptr;
 use std::sync::Arc;
 

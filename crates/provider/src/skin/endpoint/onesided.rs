@@ -1,13 +1,13 @@
-//! RDMA (fi_rma(3)) and atomic operations (fi_atomic(3)) of an endpoint.
+//! RDMA of an endpoint (fi_rma(3)).
 
 use super::{EndpointObject, data_of, or_progress, wants};
-use crate::abi::{self, AtomicMsg, AtomicOps, Ep, IoCount, IoVec, Opaque, RmaMsg, RmaOps};
+use crate::abi::{self, Ep, IoVec, Opaque, RmaMsg, RmaOps};
 use crate::engine::Place;
 use crate::memory::Memory;
-use crate::skin::guard::{Errno, entries, missing};
+use crate::skin::guard::{Errno, entries};
 use crate::skin::object::Object;
 use crate::skin::segments::{one, several};
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::c_void;
 use std::ptr;
 
 pub static RMA_OPS: RmaOps = RmaOps {
@@ -22,50 +22,6 @@ pub static RMA_OPS: RmaOps = RmaOps {
     writedata: Some(writedata),
     injectdata: Some(injectdata),
 };
-pub static ATOMIC_OPS: AtomicOps = AtomicOps {
-    size: size_of::<AtomicOps>(),
-    write: Some(no_write),
-    writev: Some(no_writev),
-    writemsg: Some(no_writemsg),
-    inject: Some(no_inject),
-    readwrite: Some(no_readwrite),
-    readwritev: Some(no_readwritev),
-    readwritemsg: Some(no_readwritemsg),
-    compwrite: Some(no_compwrite),
-    compwritev: Some(no_compwritev),
-    compwritemsg: Some(no_compwritemsg),
-    writevalid: Some(no_valid),
-    readwritevalid: Some(no_valid),
-    compwritevalid: Some(no_valid),
-};
-
-type Count = *const IoCount;
-type Result_ = *mut IoCount;
-type Desc = *mut Opaque;
-
-missing! {
-    fn no_write(*mut Ep, *const c_void, usize, Opaque, u64, u64, u64, c_uint, c_uint, Opaque) -> isize;
-    fn no_writev(*mut Ep, Count, Desc, usize, u64, u64, u64, c_uint, c_uint, Opaque) -> isize;
-    fn no_writemsg(*mut Ep, *const AtomicMsg, u64) -> isize;
-    fn no_inject(*mut Ep, *const c_void, usize, u64, u64, u64, c_uint, c_uint) -> isize;
-    fn no_readwrite(
-        *mut Ep, *const c_void, usize, Opaque, Opaque, Opaque, u64, u64, u64, c_uint, c_uint, Opaque,
-    ) -> isize;
-    fn no_readwritev(
-        *mut Ep, Count, Desc, usize, Result_, Desc, usize, u64, u64, u64, c_uint, c_uint, Opaque,
-    ) -> isize;
-    fn no_readwritemsg(*mut Ep, *const AtomicMsg, Result_, Desc, usize, u64) -> isize;
-    fn no_compwrite(
-        *mut Ep, *const c_void, usize, Opaque, *const c_void, Opaque, Opaque, Opaque, u64, u64, u64, c_uint, c_uint,
-        Opaque,
-    ) -> isize;
-    fn no_compwritev(
-        *mut Ep, Count, Desc, usize, Count, Desc, usize, Result_, Desc, usize, u64, u64, u64, c_uint, c_uint, Opaque,
-    ) -> isize;
-    fn no_compwritemsg(*mut Ep, *const AtomicMsg, Count, Desc, usize, Result_, Desc, usize, u64) -> isize;
-    fn no_valid(*mut Ep, c_uint, c_uint, *mut usize) -> c_int;
-}
-
 /// An access to memory of a peer, as the functions of libfabric describe it.
 struct Remote {
     peer: u64,
