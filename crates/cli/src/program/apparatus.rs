@@ -14,12 +14,34 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// File name of the hook in the folder where libfabric looks for it.
-const HOOK: &str = "libnetdyno_apparatus-fi.so";
-/// File name of the hook as cargo builds it.
-const BUILT: &str = "libnetdyno_apparatus_fi.so";
-/// Environment variable with the path of the hook, if it is elsewhere.
-const VARIABLE: &str = "NETDYNO_HOOK";
+/// A library that libfabric loads.
+struct Library {
+    /// What it is.
+    noun: &'static str,
+    /// Its crate.
+    package: &'static str,
+    /// File name in the folder where libfabric looks for it.
+    installed: &'static str,
+    /// File name as cargo builds it.
+    built: &'static str,
+    /// Environment variable with its path, if it is elsewhere.
+    variable: &'static str,
+}
+
+const HOOK: Library = Library {
+    noun: "hook",
+    package: "netdyno-apparatus",
+    installed: "libnetdyno_apparatus-fi.so",
+    built: "libnetdyno_apparatus_fi.so",
+    variable: "NETDYNO_HOOK",
+};
+const PROVIDER: Library = Library {
+    noun: "provider",
+    package: "netdyno-provider",
+    installed: "libnetdyno_provider-fi.so",
+    built: "libnetdyno_provider_fi.so",
+    variable: "NETDYNO_PROVIDER",
+};
 /// Kinds of network devices that have a libfabric provider of their own.
 const FABRICS: &[&str] =
     &["/sys/class/infiniband", "/sys/class/cxi", "/sys/class/cxi_user", "/sys/class/hfi1"];
@@ -34,10 +56,16 @@ impl Apparatus {
     /// Creates the folder of a run. `provider` is a libfabric provider. Without one, the default is tcp,
     /// unless a network has a provider of its own.
     pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
-        let hook = find_hook()?;
-        let folder = folder(plan)?;
-        symlink(&hook, folder.path().join(HOOK)).map_err(|error| unlaid(&error))?;
         let provider = provider.map(str::to_owned).or_else(default_provider);
+        // A user's folder of providers has its own.
+        let is_own = provider.as_deref() == Some("netdyno") && env::var_os("FI_PROVIDER_PATH").is_none();
+        let libraries = if is_own { &[HOOK, PROVIDER][..] } else { &[HOOK] };
+        let found = libraries.iter().map(|library| Ok((library, library.find()?)));
+        let found: Vec<_> = found.collect::<Result<_, Fault>>()?;
+        let folder = folder(plan)?;
+        for (library, path) in found {
+            symlink(&path, folder.path().join(library.installed)).map_err(|error| unlaid(&error))?;
+        }
         Ok(Self { folder, provider })
     }
 
@@ -137,25 +165,32 @@ fn default_provider() -> Option<String> {
     }
 }
 
-/// Finds the hook beside this command, or in the folder where it was installed.
-fn find_hook() -> Result<PathBuf, Fault> {
-    if let Some(named) = env::var_os(VARIABLE) {
-        let path = PathBuf::from(named);
-        return match path.canonicalize() {
-            Ok(path) => Ok(path),
-            Err(error) => Err(Fault::BadInput(format!("{VARIABLE}={}: {error}", path.display()))),
-        };
+impl Library {
+    /// Finds the library beside this command, or in the folder where it was installed.
+    fn find(&self) -> Result<PathBuf, Fault> {
+        let Self { noun, package, installed, built, variable } = self;
+        if let Some(named) = env::var_os(variable) {
+            let path = PathBuf::from(named);
+            return match path.canonicalize() {
+                Ok(path) => Ok(path),
+                Err(error) => Err(Fault::BadInput(format!("{variable}={}: {error}", path.display()))),
+            };
+        }
+        let exe =
+            env::current_exe().map_err(|error| Fault::Failed(format!("where is this command? {error}")))?;
+        let folder = exe.parent().unwrap_or(Path::new("."));
+        // Cargo leaves the library in one of two places; the older file belongs to another build.
+        let places = [folder.join(built), folder.join("deps").join(built)];
+        let newest =
+            places.into_iter().max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok());
+        let places =
+            [folder.join(installed), newest.unwrap_or_default(), folder.join("../lib").join(installed)];
+        places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+            Fault::Failed(format!(
+                "the {noun} {installed} is not beside {}: build it (cargo build --release -p {package}) or name it in \
+                 {variable}",
+                exe.display()
+            ))
+        })
     }
-    let exe = env::current_exe().map_err(|error| Fault::Failed(format!("where is this command? {error}")))?;
-    let folder = exe.parent().unwrap_or(Path::new("."));
-    // Cargo leaves the hook in one of two places; the older file belongs to another build.
-    let built = [folder.join(BUILT), folder.join("deps").join(BUILT)];
-    let built = built.into_iter().max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok());
-    let places = [folder.join(HOOK), built.unwrap_or_default(), folder.join("../lib").join(HOOK)];
-    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        Fault::Failed(format!(
-            "the hook {HOOK} is not beside {}: build it (cargo build --release) or name it in {VARIABLE}",
-            exe.display()
-        ))
-    })
 }

@@ -10,10 +10,11 @@ use std::env;
 /// Heading of the options for the path of messages.
 const ROUTE: &str = "How messages go";
 
-/// Providers of libfabric up to version 2, without those that only hook others.
+/// Providers of libfabric up to version 2, without those that only hook others, and netdyno's own.
 const PROVIDERS: &[&str] = &[
     "tcp",
     "shm",
+    "netdyno",
     "udp",
     "sockets",
     "net",
@@ -70,7 +71,7 @@ pub struct RouteArgs {
     /// Run over this provider of libfabric, as in tcp or shm
     ///
     /// By default the one that FI_PROVIDER names, or tcp where there is no network with one of its own. shm is
-    /// for MPICH alone.
+    /// for MPICH alone. netdyno is this project's own, over Virtual Interfaces.
     #[arg(long, value_name = "NAME", value_parser = provider, help_heading = ROUTE, hide_short_help = true)]
     provider: Option<String>,
 

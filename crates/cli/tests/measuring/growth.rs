@@ -72,6 +72,17 @@ fn a_standard_send_of_any_size_pays_one_latency() {
     }
 }
 
+/// The command finds the provider by itself.
+#[test]
+fn the_dials_turn_over_the_own_provider() {
+    let _alone = alone();
+    for bench in Bench::all(PROGRAM) {
+        for program in [["pingpong", "60", "8"], ["pingpong", "60", "65536"]] {
+            bench.grows("netdyno", &["--latency", "+400us"], &program, 400.0, [0.9, 1.25]);
+        }
+    }
+}
+
 /// A synchronous send posts its receive long after the message has arrived. That delay is no property of the
 /// link.
 #[test]
