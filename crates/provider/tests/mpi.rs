@@ -10,9 +10,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Ranks that poll take the processors of others.
 static PROCESSORS: Mutex<()> = Mutex::new(());
+
+/// Time after which a run has failed.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Compiles a program of the tests.
 fn compile(compiler: &Path, name: &str, folder: &Path) -> PathBuf {
@@ -28,34 +32,65 @@ fn compile(compiler: &Path, name: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs a program with this number of ranks over the provider. Without a provider the run fails.
-fn run(
-    compiler: &Path,
-    folder: &Path,
-    program: &Path,
+/// A run of a program over the provider.
+struct Run<'a> {
+    compiler: &'a Path,
+    folder: &'a Path,
+    program: &'a Path,
     ranks: usize,
-    arguments: &[&str],
-    wire: &str,
-) -> Output {
-    let library = std::env::current_exe().unwrap().with_file_name("libnetdyno_provider_fi.so");
-    let place = folder.join("libnetdyno_provider_fi.so");
-    if !place.exists() {
-        symlink(&library, &place).unwrap();
+    /// Words before the program, and behind it.
+    wrapper: &'a [&'a str],
+    arguments: &'a [&'a str],
+    wire: &'a str,
+    faults: Option<&'a str>,
+}
+
+impl Run<'_> {
+    /// Runs the program. Without a provider the run fails.
+    fn output(&self) -> Output {
+        let library = std::env::current_exe().unwrap().with_file_name("libnetdyno_provider_fi.so");
+        let place = self.folder.join("libnetdyno_provider_fi.so");
+        if !place.exists() {
+            symlink(&library, &place).unwrap();
+        }
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", &LIMIT.as_secs().to_string()]).arg(launcher(self.compiler));
+        command.args(["-n", &self.ranks.to_string()]).args(self.wrapper);
+        command.arg(self.program).args(self.arguments);
+        prepare(&mut command, self.compiler);
+        command.env("FI_PROVIDER_PATH", self.folder).env("FI_PROVIDER", "netdyno");
+        command.env("FI_NETDYNO_WIRE", self.wire);
+        command.envs(self.faults.map(|faults| ("FI_NETDYNO_FAULTS", faults)));
+        // MPICH: libfabric also within a host.
+        command.env("MPIR_CVAR_CH4_NETMOD", "ofi").env("MPIR_CVAR_NOLOCAL", "1");
+        // Open MPI: libfabric for messages and collective operations, more ranks than processors.
+        command.env("OMPI_MCA_pml", "cm").env("OMPI_MCA_mtl", "ofi").env("OMPI_MCA_coll", "^sm,han");
+        command.env("OMPI_MCA_btl", "^ofi").env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+        for list in ["OMPI_MCA_opal_common_ofi_provider_include", "OMPI_MCA_mtl_ofi_provider_include"] {
+            command.env(list, "netdyno");
+        }
+        command.output().unwrap()
     }
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", "120"]).arg(launcher(compiler));
-    command.args(["-n", &ranks.to_string()]).arg(program).args(arguments);
-    prepare(&mut command, compiler);
-    command.env("FI_PROVIDER_PATH", folder).env("FI_PROVIDER", "netdyno").env("FI_NETDYNO_WIRE", wire);
-    // MPICH: libfabric also within a host.
-    command.env("MPIR_CVAR_CH4_NETMOD", "ofi").env("MPIR_CVAR_NOLOCAL", "1");
-    // Open MPI: libfabric for messages and collective operations, more ranks than processors.
-    command.env("OMPI_MCA_pml", "cm").env("OMPI_MCA_mtl", "ofi").env("OMPI_MCA_coll", "^sm,han");
-    command.env("OMPI_MCA_btl", "^ofi").env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    for list in ["OMPI_MCA_opal_common_ofi_provider_include", "OMPI_MCA_mtl_ofi_provider_include"] {
-        command.env(list, "netdyno");
+}
+
+/// Calls `test` with a run of a program for each installed MPI, which it may change.
+fn on_each_mpi(name: &str, test: impl Fn(Run<'_>)) {
+    let _alone = PROCESSORS.lock();
+    for compiler in compilers() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile(&compiler, name, folder.path());
+        test(Run {
+            compiler: &compiler,
+            folder: folder.path(),
+            program: &program,
+            ranks: 2,
+            wrapper: &[],
+            arguments: &[],
+            wire: "shm",
+            faults: None,
+        });
     }
-    command.output().unwrap()
 }
 
 fn assert_well(output: &Output) {
@@ -65,19 +100,60 @@ fn assert_well(output: &Output) {
 
 #[test]
 fn messages_collectives_and_windows_are_what_mpi_promises() {
-    let _alone = PROCESSORS.lock();
-    for compiler in compilers() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = compile(&compiler, "semantics", folder.path());
+    on_each_mpi("semantics", |run| {
         for (ranks, wire) in [(2, "shm"), (3, "shm"), (2, "udp")] {
-            assert_well(&run(&compiler, folder.path(), &program, ranks, &["5000"], wire));
+            assert_well(&Run { ranks, wire, arguments: &["5000"], ..run }.output());
         }
-    }
+    });
 }
 
 #[test]
-fn nothing_stays_in_shared_memory() {
-    let _alone = PROCESSORS.lock();
+fn threads_send_at_once_and_all_ranks_accumulate() {
+    on_each_mpi("threads", |run| {
+        for (ranks, wire) in [(2, "shm"), (4, "shm"), (2, "udp")] {
+            assert_well(&Run { ranks, wire, ..run }.output());
+        }
+    });
+}
+
+#[test]
+fn what_the_network_loses_is_sent_again() {
+    on_each_mpi("semantics", |run| {
+        let faults = Some("loss=0.05,dup=0.02,reorder=0.05,corrupt=0.01");
+        assert_well(&Run { wire: "udp", faults, arguments: &["500"], ..run }.output());
+    });
+}
+
+/// MPICH gives each rank an open socket to its launcher, so a rank may live in another network.
+#[test]
+fn ranks_in_two_networks_find_each_other() {
+    if std::env::var_os("NETDYNO_NAMESPACES").is_none() {
+        println!("SKIPPED: no network namespaces");
+        return;
+    }
+    let system = |words: &str| Command::new("sh").args(["-c", words]).status().unwrap().success();
+    let name = format!("nd{}", std::process::id());
+    let made = system(&format!(
+        "ip netns add {name}-0 && ip netns add {name}-1 && \
+         ip -n {name}-0 link add eth type veth peer name eth netns {name}-1 && \
+         for n in 0 1; do ip -n {name}-$n address add 10.99.7.$((n + 1))/24 dev eth && ip -n {name}-$n link set eth up && \
+         ip -n {name}-$n link set lo up; done"
+    ));
+    let wrapper = ["sh", "-c", &format!("exec ip netns exec {name}-$PMI_RANK \"$0\" \"$@\"")];
+    let outcome = std::panic::catch_unwind(|| {
+        assert!(made, "cannot make two networks");
+        on_each_mpi("semantics", |run| {
+            if !run.compiler.to_string_lossy().contains("openmpi") {
+                assert_well(&Run { wrapper: &wrapper, arguments: &["500"], ..run }.output());
+            }
+        });
+    });
+    system(&format!("ip netns delete {name}-0; ip netns delete {name}-1"));
+    outcome.unwrap();
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_and_nothing_stays() {
     let files = || {
         let all = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
         let ours =
@@ -85,25 +161,22 @@ fn nothing_stays_in_shared_memory() {
         ours.collect::<Vec<_>>()
     };
     let before = files();
-    for compiler in compilers() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = compile(&compiler, "semantics", folder.path());
-        assert_well(&run(&compiler, folder.path(), &program, 2, &["100"], "shm"));
-    }
+    on_each_mpi("semantics", |run| assert_well(&Run { arguments: &["100"], ..run }.output()));
+    on_each_mpi("killed", |run| {
+        let began = Instant::now();
+        let output = Run { ranks: 3, ..run }.output();
+        // The launcher passes on the rank's status, or has one of its own.
+        assert!(!output.status.success() && began.elapsed() < LIMIT, "{}", output.status);
+    });
     assert_eq!(files(), before);
 }
 
 #[test]
-fn a_wrong_wire_is_named() {
-    let _alone = PROCESSORS.lock();
-    for compiler in compilers() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = compile(&compiler, "semantics", folder.path());
-        let output = run(&compiler, folder.path(), &program, 1, &["100"], "ether");
+fn a_wrong_variable_is_named() {
+    on_each_mpi("semantics", |run| {
+        let output = Run { ranks: 1, wire: "ether", ..run }.output();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && said.contains("FI_NETDYNO_WIRE is 'ether': use shm or udp"),
-            "{said}"
-        );
-    }
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("FI_NETDYNO_WIRE is 'ether': use shm or udp"), "{said}");
+    });
 }

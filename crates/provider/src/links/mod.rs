@@ -13,7 +13,9 @@ pub use identity::{NAME_LEN, Name, Process};
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo};
 use crate::memory::{Memory, Segment};
 use netdyno_host::random;
-use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
+use netdyno_stack::vi::{
+    Address, ConnectError, Faults, FaultsError, OpenError, UdpOptions, ViHandle, WireKind,
+};
 use nic::{Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
@@ -53,6 +55,9 @@ pub enum LinksError {
     /// The port cannot be served.
     #[error("the port is served already, or the socket is used")]
     Served,
+    /// There are no such faults.
+    #[error("FI_NETDYNO_FAULTS is '{0}': {1}")]
+    NoFaults(String, FaultsError),
     /// There is no such time.
     #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
     NoTimeout(String),
@@ -466,9 +471,17 @@ impl ViLinks {
     }
 }
 
-fn open_udp(address: SocketAddr, process: &Process, timeout: Duration) -> Result<Nic, OpenError> {
-    let options = UdpOptions::new().bind(address).peer_timeout(timeout);
-    Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout))
+fn open_udp(address: SocketAddr, process: &Process, timeout: Duration) -> Result<Nic, LinksError> {
+    // Two processes draw different faults.
+    let seed = process.nonce.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+    let options = UdpOptions::new().bind(address).peer_timeout(timeout).faults(faults()?).seed(seed);
+    Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout))?)
+}
+
+/// Returns the faults of the network that are made on purpose: `FI_NETDYNO_FAULTS`.
+fn faults() -> Result<Faults, LinksError> {
+    let Ok(text) = std::env::var("FI_NETDYNO_FAULTS") else { return Ok(Faults::NONE) };
+    text.parse().map_err(|error| LinksError::NoFaults(text, error))
 }
 
 /// Returns the process that serves a port of a host.

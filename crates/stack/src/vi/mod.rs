@@ -32,7 +32,7 @@ pub use error::OpenError;
 pub use netdyno_host::datagram::SocketError;
 pub use netdyno_host::loan::Loan;
 pub use netdyno_host::segment::SegmentError;
-pub use netdyno_protocol::faults::Faults;
+pub use netdyno_protocol::faults::{Faults, FaultsError};
 pub use netdyno_protocol::frame::vi_signal::{Address, Request};
 pub use netdyno_protocol::reliability::Counters;
 pub use netdyno_protocol::vi::{
