@@ -88,6 +88,9 @@ pub trait Links {
     /// Returns the next event.
     fn next(&mut self) -> Option<LinkEvent<Self::Buffer>>;
 
+    /// Called when there is no event: there is time to look for requests and lost peers.
+    fn idle(&mut self) {}
+
     /// Gives back a message, so that the peer may send another.
     fn give_back(&mut self, peer: PeerNo, buffer: Self::Buffer);
 

@@ -173,6 +173,9 @@ impl<L: Links> Engine<L> {
             }
             is_any = true;
         }
+        if !is_any {
+            self.links.idle();
+        }
         self.pump();
         is_any
     }

@@ -422,11 +422,13 @@ impl Links for ViLinks {
         // Each wire has its turn, however busy the other is.
         let order = if self.first == Wire::Shm { [Wire::Shm, Wire::Udp] } else { [Wire::Udp, Wire::Shm] };
         self.first = order[1];
-        let event = order.into_iter().find_map(|wire| self.next_of(wire));
-        if event.is_none() && self.is_time_to_look() {
+        order.into_iter().find_map(|wire| self.next_of(wire))
+    }
+
+    fn idle(&mut self) {
+        if self.is_time_to_look() {
             self.maintain();
         }
-        event
     }
 
     fn give_back(&mut self, _peer: PeerNo, Received { wire, buffer }: Received) {
@@ -554,6 +556,11 @@ mod tests {
     use super::*;
     use crate::frame::{Header, Kind, TAGGED};
 
+    fn look(links: &mut ViLinks) -> Option<LinkEvent<Received>> {
+        links.idle();
+        links.next()
+    }
+
     const WITHIN: Duration = Duration::from_secs(60);
 
     /// Returns the connections of two processes, on one host or on two. Both are in this process.
@@ -573,7 +580,7 @@ mod tests {
         let until = Instant::now() + WITHIN;
         loop {
             for (end, links) in links.iter_mut().enumerate() {
-                if let Some(event) = links.next()
+                if let Some(event) = look(links)
                     && let Some(found) = wanted(end, event, links)
                 {
                     return found;
@@ -588,7 +595,7 @@ mod tests {
         let until = Instant::now() + WITHIN;
         while !links[from].try_send(peer, &header, Payload::Bytes(&[tag as u8; 1000])) {
             for links in &mut *links {
-                let event = links.next();
+                let event = look(links);
                 assert!(event.is_none(), "{event:?} {:?}", std::thread::current().name());
             }
             assert!(Instant::now() < until, "there is no connection");
@@ -625,7 +632,7 @@ mod tests {
             let [mut left, right] = links;
             drop(right);
             let until = Instant::now() + WITHIN;
-            while !matches!(left.next(), Some(LinkEvent::Lost(peer)) if peer == there) {
+            while !matches!(look(&mut left), Some(LinkEvent::Lost(peer)) if peer == there) {
                 assert!(Instant::now() < until, "the end of the peer is not noticed");
             }
         }
@@ -667,7 +674,7 @@ mod tests {
             let mut tags = Vec::new();
             let until = Instant::now() + WITHIN;
             loop {
-                match right.next() {
+                match look(&mut right) {
                     Some(LinkEvent::Message(peer, buffer)) => {
                         tags.push(Header::parse(&buffer).unwrap().0.tag);
                         right.give_back(peer, buffer);
@@ -694,10 +701,10 @@ mod tests {
         while got < askers.len() {
             for ((asker, peer), sent) in askers.iter_mut().zip(&theirs).zip(&mut sent) {
                 *sent = *sent || asker.try_send(*peer, &header, Payload::Bytes(&[]));
-                assert!(asker.next().is_none());
+                assert!(look(asker).is_none());
             }
             is_awake |= began.elapsed() > Duration::from_millis(100);
-            while is_awake && let Some(event) = asked.next() {
+            while is_awake && let Some(event) = look(asked) {
                 let LinkEvent::Message(peer, buffer) = event else { panic!("{event:?}") };
                 asked.give_back(peer, buffer);
                 got += 1;
@@ -713,7 +720,7 @@ mod tests {
         let peer = links.peer(&gone);
         let began = Instant::now();
         assert!(!links.try_send(peer, &Header::new(Kind::Done).encode(), Payload::Bytes(&[])));
-        while !matches!(links.next(), Some(LinkEvent::Lost(lost)) if lost == peer) {
+        while !matches!(look(&mut links), Some(LinkEvent::Lost(lost)) if lost == peer) {
             assert!(began.elapsed() < WITHIN);
         }
         assert!(began.elapsed() >= UNKNOWN_TIMEOUT && links.asking.is_empty());
@@ -737,7 +744,7 @@ mod tests {
             let until = Instant::now() + Duration::from_millis(300);
             while Instant::now() < until {
                 assert!(!links[0].try_send(there, &header, Payload::Bytes(&[])));
-                assert!(links.iter_mut().all(|links| links.next().is_none()));
+                assert!(links.iter_mut().all(|links| look(links).is_none()));
             }
             assert!(links[1].by_vi.is_empty() && links[1].links.len() == 1);
         }
