@@ -46,6 +46,8 @@ pub enum Kind {
     Read,
     /// An atomic access. The payload has its operands and comparands.
     Atomic,
+    /// Says who the sender is.
+    Name,
 }
 
 impl Kind {
@@ -61,6 +63,7 @@ impl Kind {
             Self::WriteOffer,
             Self::Read,
             Self::Atomic,
+            Self::Name,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -274,7 +277,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_encoded_is_parsed(
-            kind in 1..11_u8,
+            kind in 1..12_u8,
             flags in 0..16_u8,
             [credits, to, from] in any::<[u16; 3]>(),
             [transfer, other] in any::<[u32; 2]>(),
@@ -301,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..11_u8) {
+        fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 1..12_u8) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_are_malformed() {
-        for kind in [0, 11, 255] {
+        for kind in [0, 12, 255] {
             let mut bytes = Header::new(Kind::Done).encode().to_vec();
             bytes[0] = kind;
             assert_eq!(Header::parse(&bytes), None);

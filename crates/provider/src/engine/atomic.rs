@@ -69,7 +69,7 @@ impl<L: Links> Engine<L> {
         let pending = Pending { op, completion, is_reported: wants.is_reported };
         let role = match result {
             Some(memory) => Role::Reading { pending, memory, got: 0, wanted: len },
-            None => Role::Awaited { pending, memory: Memory::default() },
+            None => Role::Awaited { pending, memory: Memory::default(), is_accepted: true },
         };
         self.begin(to.peer, header, Payload::Bytes(&payload), role)
     }
@@ -90,7 +90,8 @@ impl<L: Links> Engine<L> {
         if !is_sound {
             return false;
         }
-        let Some(memory) = self.region(header, operation != Operation::Read) else {
+        let memory = self.region(header, operation != Operation::Read);
+        let Some(memory) = memory.filter(|_| !fetches || self.region(header, false).is_some()) else {
             self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
             return true;
         };
@@ -107,7 +108,7 @@ impl<L: Links> Engine<L> {
             self.was_read(header.to, header.tag);
         } else {
             self.answer_done(peer, header.transfer, None);
-            self.written(header.to, header.tag, &Arrival::of(peer, header), len, None);
+            self.written(header.to, Some(header.tag), &Arrival::of(peer, header), len, None);
         }
         true
     }

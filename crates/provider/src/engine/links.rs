@@ -88,8 +88,30 @@ pub trait Links {
     /// Returns the next event.
     fn next(&mut self) -> Option<LinkEvent<Self::Buffer>>;
 
-    /// Called when there is no event: there is time to look for requests and lost peers.
-    fn idle(&mut self) {}
+    /// Called when there is no event: now and then looks for requests and lost peers. Returns the next event.
+    fn idle(&mut self) -> Option<LinkEvent<Self::Buffer>> {
+        None
+    }
+
+    /// Returns whether all that was sent has left this process.
+    fn is_flushed(&mut self) -> bool {
+        true
+    }
+
+    /// Returns a peer that does not know who this process is, once.
+    fn next_stranger(&mut self) -> Option<PeerNo> {
+        None
+    }
+
+    /// Returns what peers must know of this process.
+    fn introduction(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Notes who a peer says it is. Returns false if that is malformed.
+    fn know(&mut self, _peer: PeerNo, _introduction: &[u8]) -> bool {
+        true
+    }
 
     /// Gives back a message, so that the peer may send another.
     fn give_back(&mut self, peer: PeerNo, buffer: Self::Buffer);

@@ -87,7 +87,7 @@ struct Pending {
 enum Role {
     /// An own operation, which is complete when the peer says so. Its bytes are still needed if the peer asks for
     /// them.
-    Awaited { pending: Pending, memory: Memory },
+    Awaited { pending: Pending, memory: Memory, is_accepted: bool },
     /// Bytes that come in pieces. Without a place for them they are discarded, for the reason of the failure.
     Landing { landing: Landing, got: usize, wanted: usize, theirs: u32, failure: Option<Failure> },
     /// An own read, whose bytes come in pieces or all at once.
@@ -97,8 +97,19 @@ enum Role {
 /// Where the bytes of a message go, and what is reported when they are there.
 #[derive(Debug)]
 enum Landing {
-    Receive { arrival: Arrival, memory: Memory, context: usize, is_reported: bool, buffer: Option<usize> },
-    Write { arrival: Arrival, memory: Memory, key: u64 },
+    Receive {
+        arrival: Arrival,
+        memory: Memory,
+        context: usize,
+        is_reported: bool,
+        buffer: Option<usize>,
+    },
+    Write {
+        arrival: Arrival,
+        memory: Memory,
+        /// The key of the region; `None` after the region was closed.
+        key: Option<u64>,
+    },
 }
 
 /// The engine of a domain.
@@ -153,7 +164,7 @@ impl<L: Links> Engine<L> {
         for _ in 0..AT_ONCE {
             if let Some(bytes) = self.own.pop_front() {
                 self.take(SELF, &bytes);
-            } else if let Some(event) = self.links.next() {
+            } else if let Some(event) = self.next_event(is_any) {
                 match event {
                     LinkEvent::Message(peer, buffer) => {
                         let is_sound = self.peer(peer).is_lost || self.take(peer, &buffer);
@@ -173,11 +184,24 @@ impl<L: Links> Engine<L> {
             }
             is_any = true;
         }
-        if !is_any {
-            self.links.idle();
+        while let Some(peer) = self.links.next_stranger() {
+            let introduction = self.links.introduction();
+            self.answer(peer, Header::new(frame::Kind::Name), &introduction);
         }
         self.pump();
         is_any
+    }
+
+    /// Returns the next event. `is_busy` says that there was one before.
+    fn next_event(&mut self, is_busy: bool) -> Option<LinkEvent<L::Buffer>> {
+        let event = self.links.next();
+        if event.is_none() && !is_busy { self.links.idle() } else { event }
+    }
+
+    /// Returns whether nothing waits to be sent.
+    pub fn is_flushed(&mut self) -> bool {
+        let is_quiet = |peer: &Peer| peer.waiting.is_empty() && peer.streams.is_empty();
+        self.peers.iter().all(is_quiet) && self.links.is_flushed()
     }
 
     /// Handles a message. Returns false if it is malformed.
@@ -198,6 +222,7 @@ impl<L: Links> Engine<L> {
             frame::Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
             frame::Kind::Read => return self.on_read(peer, &header, payload),
             frame::Kind::Atomic => return self.on_atomic(peer, &header, payload),
+            frame::Kind::Name => return self.links.know(peer, payload),
         }
         true
     }
@@ -205,10 +230,7 @@ impl<L: Links> Engine<L> {
     /// Sends a message if the peer has room. Otherwise does nothing and returns false.
     fn try_send(&mut self, peer: PeerNo, mut header: Header, payload: Payload<'_>) -> bool {
         if peer == SELF {
-            let mut bytes = vec![0; LONGEST];
-            let len = payload.write_behind(&header.encode(), &mut bytes);
-            bytes.truncate(len);
-            self.own.push_back(bytes);
+            self.own.push_back([&header.encode()[..], &payload.to_vec()].concat());
             return true;
         }
         let state = self.peer(peer);
@@ -323,8 +345,9 @@ impl<L: Links> Engine<L> {
     fn pump(&mut self) {
         for _ in 0..self.busy.len() {
             let Some(peer) = self.busy.pop_front() else { return };
-            self.peer(peer).is_listed = false;
-            if !self.pump_peer(peer) {
+            let state = self.peer(peer);
+            state.is_listed = false;
+            if !state.is_lost && !self.pump_peer(peer) {
                 self.list(peer);
             }
         }
@@ -391,7 +414,16 @@ impl<L: Links> Engine<L> {
         for Unexpected { arrival, body } in closed.take_messages() {
             self.answer_taken(arrival.peer, &body, Some(Failure::NoEndpoint));
         }
-        self.end_streams(Failure::NoEndpoint, |origin| origin == Origin::Endpoint(endpoint));
+        let is_from_endpoint =
+            |origin| matches!(origin, Origin::Message { endpoint: other, .. } if other == endpoint);
+        self.end_streams(Failure::NoEndpoint, is_from_endpoint);
+        for stream in self.peers.iter_mut().flat_map(|peer| &mut peer.streams) {
+            if let Origin::Region { endpoint: other, .. } = &mut stream.origin
+                && *other == endpoint
+            {
+                *other = u16::MAX;
+            }
+        }
         // The target of a write is a region, which stays.
         let is_of_endpoint = |transfer: &Transfer| {
             let is_write = matches!(&transfer.role, Role::Landing { landing: Landing::Write { .. }, .. });
@@ -434,11 +466,14 @@ impl<L: Links> Engine<L> {
     }
 
     fn on_accept(&mut self, peer: PeerNo, header: &Header) -> bool {
-        let Some(Transfer { endpoint, role: Role::Awaited { memory, .. }, .. }) =
+        let Some(Transfer { endpoint, role: Role::Awaited { memory, is_accepted, .. }, .. }) =
             self.transfer(peer, header.transfer)
         else {
             return false;
         };
+        if std::mem::replace(is_accepted, true) {
+            return false;
+        }
         let (endpoint, len) = (*endpoint, usize::try_from(header.len).unwrap_or(usize::MAX));
         if memory.len() < len {
             // The endpoint was closed.
@@ -446,7 +481,8 @@ impl<L: Links> Engine<L> {
             return true;
         }
         let memory = memory.part(0, len);
-        self.stream(peer, memory, header.other, Origin::Endpoint(endpoint));
+        let origin = Origin::Message { endpoint, transfer: header.transfer };
+        self.stream(peer, memory, header.other, origin);
         true
     }
 
@@ -498,6 +534,9 @@ impl<L: Links> Engine<L> {
             }
             Some(_) => {
                 let transfer = self.transfers.remove(header.transfer as usize);
+                // A peer that has enough gets no further pieces: the program may free the memory now.
+                let is_of_it = |origin| matches!(origin, Origin::Message { transfer, .. } if transfer == header.transfer);
+                self.peer(peer).streams.retain(|stream| !is_of_it(stream.origin));
                 self.end(transfer, Failure::of(header.other));
                 true
             }

@@ -114,7 +114,7 @@ impl<L: Links> Engine<L> {
         };
         let len = memory.write(0, payload);
         self.answer_done(peer, header.transfer, None);
-        self.written(header.to, header.tag, &Arrival::of(peer, &header), len, None);
+        self.written(header.to, Some(header.tag), &Arrival::of(peer, &header), len, None);
     }
 
     pub(super) fn on_write_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
@@ -122,7 +122,8 @@ impl<L: Links> Engine<L> {
         match self.region(header, true) {
             None => self.answer_done(peer, header.transfer, Some(Failure::NoMemory)),
             Some(memory) => {
-                let landing = Landing::Write { arrival: Arrival::of(peer, header), memory, key: header.tag };
+                let landing =
+                    Landing::Write { arrival: Arrival::of(peer, header), memory, key: Some(header.tag) };
                 self.bring(header.to, landing, Body::Offered { transfer: header.transfer, segments });
             }
         }
@@ -170,22 +171,31 @@ impl<L: Links> Engine<L> {
         let is_from_region = |origin| matches!(origin, Origin::Region { key: other, .. } if other == key);
         self.end_streams(Failure::NoMemory, is_from_region);
         let is_of_region = |transfer: &Transfer| match &transfer.role {
-            Role::Landing { landing: Landing::Write { key: other, .. }, .. } => *other == key,
+            Role::Landing { landing: Landing::Write { key: other, .. }, .. } => *other == Some(key),
             _ => false,
         };
         self.sink(Failure::NoMemory, is_of_region);
+        // Another region may get the key.
+        for (_, transfer) in &mut self.transfers {
+            if let Role::Landing { landing: Landing::Write { key: other, .. }, .. } = &mut transfer.role
+                && *other == Some(key)
+            {
+                *other = None;
+            }
+        }
     }
 
     /// Reports a write of a peer to the region of this key.
     pub(super) fn written(
         &mut self,
         endpoint: u16,
-        key: u64,
+        key: Option<u64>,
         arrival: &Arrival,
         len: usize,
         failure: Option<Failure>,
     ) {
-        if let Some(&Region { counters: [_, Some(counter)], .. }) = self.regions.get(&key) {
+        let region = key.and_then(|key| self.regions.get(&key));
+        if let Some(&Region { counters: [_, Some(counter)], .. }) = region {
             self.completions.count(counter, failure.is_some());
         }
         let completion = Completion {

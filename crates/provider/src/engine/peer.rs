@@ -19,8 +19,8 @@ pub struct Stream {
 /// Where the bytes of a stream come from. When that is closed, they are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A message of this endpoint.
-    Endpoint(u16),
+    /// A message of this endpoint, or an RDMA write: a transfer of this process.
+    Message { endpoint: u16, transfer: u32 },
     /// A region with this key, which a peer reads. The endpoint reports it.
     Region { key: u64, endpoint: u16 },
 }

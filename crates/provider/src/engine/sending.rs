@@ -1,6 +1,8 @@
 //! Messages that the program sends.
 
-use super::{Completion, Engine, Links, MOST_WAITING, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role};
+use super::{
+    Completion, Engine, Links, MOST_WAITING, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role, SELF,
+};
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_segments};
 use crate::memory::Memory;
@@ -20,6 +22,8 @@ pub enum Until {
     /// Its memory may be used again.
     #[default]
     Sent,
+    /// It is on its way, and arrives though this process ends.
+    Transmitted,
     /// The peer has it.
     Delivered,
     /// A receive of the peer has taken it.
@@ -82,7 +86,8 @@ impl<L: Links> Engine<L> {
         if state.is_lost {
             return Err(Refused::PeerLost);
         }
-        if state.waiting.len() < MOST_WAITING { Ok(()) } else { Err(Refused::Again) }
+        let waiting = if peer == SELF { self.own.len() } else { state.waiting.len() };
+        if waiting < MOST_WAITING { Ok(()) } else { Err(Refused::Again) }
     }
 
     /// Sends a message together with its bytes, or offers them to the peer if they are too long for that.
@@ -100,20 +105,27 @@ impl<L: Links> Engine<L> {
             }
             let segments = encode_segments(memory.segments());
             let header = Header { kind: offer, ..header };
-            return self.begin(peer, header, Payload::Bytes(&segments), Role::Awaited { pending, memory });
+            let role = Role::Awaited { pending, memory, is_accepted: false };
+            return self.begin(peer, header, Payload::Bytes(&segments), role);
         }
         let payload = Payload::Part(&memory, 0, memory.len());
         let awaited = match wants.until {
-            Until::Sent => 0,
+            Until::Sent | Until::Transmitted => 0,
             Until::Delivered => IS_AWAITED,
             Until::Matched => IS_AWAITED | UNTIL_MATCHED,
         };
         if awaited != 0 {
             let header = Header { flags: header.flags | awaited, ..header };
-            let role = Role::Awaited { pending, memory: Memory::default() };
+            let role = Role::Awaited { pending, memory: Memory::default(), is_accepted: true };
             return self.begin(peer, header, payload, role);
         }
-        if !self.send_or_keep(peer, header, payload) {
+        // A message that must be on its way when it is complete is not kept.
+        let is_sent = if wants.until == Until::Transmitted {
+            self.peer(peer).waiting.is_empty() && self.try_send(peer, header, payload)
+        } else {
+            self.send_or_keep(peer, header, payload)
+        };
+        if !is_sent {
             return Err(Refused::Again);
         }
         let Pending { op, completion, is_reported } = pending;

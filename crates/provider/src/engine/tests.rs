@@ -220,7 +220,7 @@ proptest! {
     #[test]
     fn nonsense_is_survived(
         all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..40),
-        kind in 1..11_u8,
+        kind in 1..12_u8,
     ) {
         let [mut engine, _] = pair(Copied::NotHere, 0);
         let mut room = vec![0; 100];
@@ -610,9 +610,35 @@ fn memory_of_a_peer_is_accessed_atomically() {
         completions(&mut engines[0]).iter().map(|done| (done.context, done.failure.is_some())).collect();
     assert_eq!(done, [(0, false), (1, false), (2, false), (3, true)]);
     let place = Place { key: 40, offset: 4 };
+    engines[1].regions.get_mut(&40).unwrap().access.can_be_read = false;
+    let secret = atomic(Operation::BitOr, memory(&mut operands), none(), Some(memory(&mut old)));
+    engines[0].access(0, to, Place { offset: 0, ..place }, secret, (0, REPORTED)).unwrap();
+    settle(&mut engines);
+    assert!(completions(&mut engines[0])[0].failure.is_some());
     let beyond = atomic(Operation::Sum, memory(&mut operands), none(), None);
     engines[0].access(0, to, place, beyond, (0, REPORTED)).unwrap();
     settle(&mut engines);
     assert!(completions(&mut engines[0])[0].failure.is_some());
     assert_eq!(engines[1].completions.counters[0].value, 3);
+}
+
+/// A peer that asks for the bytes of a message and says at once that it has them gets no more of them.
+#[test]
+fn nothing_is_read_after_a_message_is_complete() {
+    for is_asked_twice in [false, true] {
+        let [mut engine, _] = pair(Copied::NotHere, 0);
+        let mut sent = vec![1; LONG];
+        engine.send(0, message(9, memory(&mut sent), 1, REPORTED)).unwrap();
+        let say = |kind| {
+            let header = Header { len: LONG as u64, ..Header::new(kind) };
+            engine.links.into.borrow_mut().messages.push_back(header.encode().to_vec());
+            engine.links.into.borrow_mut().taken += 1;
+        };
+        say(frame::Kind::Accept);
+        say(if is_asked_twice { frame::Kind::Accept } else { frame::Kind::Done });
+        engine.progress();
+        assert!(engine.peers[PEER].streams.is_empty());
+        assert_eq!(engine.peers[PEER].is_lost, is_asked_twice);
+        assert_eq!(completions(&mut engine)[0].failure.is_some(), is_asked_twice);
+    }
 }

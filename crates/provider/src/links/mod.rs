@@ -10,13 +10,13 @@ mod sleep;
 
 pub use identity::{NAME_LEN, Name, Process};
 
-use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo};
+use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo, SELF};
 use crate::memory::{Memory, Segment};
 use netdyno_host::random;
 use netdyno_stack::vi::{
     Address, ConnectError, Faults, FaultsError, OpenError, UdpOptions, ViHandle, WireKind,
 };
-use nic::{Buffer, Nic, NicEvent};
+use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
 use sleep::Sleep;
@@ -102,7 +102,8 @@ impl Deref for Received {
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     vi: ViHandle,
-    began: Instant,
+    /// When it was first refused.
+    refused: Option<Instant>,
     /// When it is repeated after a refusal; `None` while there is no answer.
     again_at: Option<Instant>,
 }
@@ -145,6 +146,10 @@ pub struct ViLinks {
     looked: Duration,
     /// The peers that are asked for a connection.
     asking: Vec<PeerNo>,
+    /// Peers that know this process by the port that it serves.
+    strangers: Vec<PeerNo>,
+    /// A connection was made.
+    has_news: bool,
     lost: Vec<PeerNo>,
 }
 
@@ -185,6 +190,8 @@ impl ViLinks {
             calls: 0,
             looked: Duration::ZERO,
             asking: Vec::new(),
+            strangers: Vec::new(),
+            has_news: false,
             lost: Vec::new(),
         })
     }
@@ -193,6 +200,11 @@ impl ViLinks {
     pub fn process(&self) -> &Process {
         debug_assert_eq!(*self.proof, self.process.nonce);
         &self.process
+    }
+
+    /// Returns the time without an answer after which a process is lost over UDP.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Serves a port: peers reach this process by its host and this port.
@@ -205,17 +217,20 @@ impl ViLinks {
         if self.served == Some(port) {
             return Ok(());
         }
-        if self.served.is_some()
-            || self.sleep.is_some()
-            || self.by_vi.keys().any(|(wire, _)| *wire == Wire::Udp)
-        {
+        let is_used = self.by_vi.keys().any(|(wire, _)| *wire == Wire::Udp)
+            || self.asking.iter().any(|peer| self.links[*peer].wire == Wire::Udp);
+        if self.served.is_some() || self.sleep.is_some() || is_used {
             return Err(LinksError::Served);
         }
-        let mut udp = open_udp(address, &self.process, self.timeout)?;
+        // Within the host the name of a service says nothing of an address.
+        let is_any = address.ip().is_unspecified() || matches!(own_wire(), Ok(Wire::Shm));
+        let bound = if is_any { SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port) } else { address };
+        let mut udp = open_udp(bound, &self.process, self.timeout)?;
         let discriminator = identity::discriminator_of(port);
         udp.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
         self.shm.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
-        self.process.udp = Process::udp_of(&udp.host());
+        let reached = if is_any { SocketAddr::new(own_address()?, port) } else { address };
+        self.process.udp = Process::serving(reached, [0; 8]).udp;
         (self.udp, self.served) = (udp, Some(port));
         Ok(())
     }
@@ -231,14 +246,22 @@ impl ViLinks {
         self.sleep.as_ref().map(Sleep::as_fd).ok_or(io::Errno::BADF)
     }
 
+    /// Returns whether a connection was made since the last call. A thread that sleeps must prepare for it again.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
     /// Prepares for a sleep: the descriptor becomes readable when a message comes or a timer is due. Returns false if
     /// the caller must not sleep. The caller has found no message before, and looks once more before it sleeps.
-    pub fn prepare_sleep(&mut self) -> bool {
+    ///
+    /// A thread that `is_alone` forgets an old signal. Otherwise it may be meant for another one.
+    pub fn prepare_sleep(&mut self, is_alone: bool) -> bool {
+        self.maintain();
         // A request for a connection is repeated.
         let again = if self.asking.is_empty() { Duration::MAX } else { ASK_PERIOD };
         let most = self.shm.prepare_sleep().min(self.udp.prepare_sleep()).min(again);
         let Some(sleep) = &self.sleep else { return false };
-        !most.is_zero() && sleep.begin(most).is_ok()
+        !most.is_zero() && sleep.begin(most, is_alone).is_ok()
     }
 
     /// Ends the sleep of another thread.
@@ -248,6 +271,10 @@ impl ViLinks {
 
     /// Returns the number of a process.
     pub fn peer(&mut self, process: &Process) -> PeerNo {
+        let is_own = |port| self.served == Some(port) && process.host == self.process.host;
+        if process.service().is_some_and(is_own) {
+            return SELF;
+        }
         let next = self.links.len();
         let peer = *self.peers.entry(process.nonce).or_insert(next);
         if peer == next {
@@ -276,7 +303,7 @@ impl ViLinks {
         let wire = self.links[peer].wire;
         match self.nic(wire).create_vi() {
             Some(vi) => {
-                self.links[peer].asking = Some(Asking { vi, began: Instant::now(), again_at: None });
+                self.links[peer].asking = Some(Asking { vi, refused: None, again_at: None });
                 self.asking.push(peer);
                 self.request(peer);
             }
@@ -303,13 +330,17 @@ impl ViLinks {
         for wire in [Wire::Shm, Wire::Udp] {
             self.nic(wire).maintain();
             let own = self.process;
+            let Self { shm, udp, links, peers, .. } = self;
             // A requester comes over the wire that leads to the process it says it is. So a process of another host
             // does not pass for one of this host, whose memory the system copies.
             let is_welcome = |name: &[u8]| {
-                Process::parse(name)
-                    .is_some_and(|process| own.wire_to(&process) == wire && process.nonce != own.nonce)
+                let Some(process) = Process::parse(name) else { return false };
+                let known = peers.get(&process.nonce).map_or(&process, |peer| &links[*peer].process);
+                own.wire_to(&process) == wire && process.nonce != own.nonce && known.host == process.host
             };
-            for (vi, name) in self.nic(wire).accept(is_welcome) {
+            let nic = if wire == Wire::Shm { shm } else { udp };
+            for Accepted { vi, name, is_by_service } in nic.accept(is_welcome) {
+                self.has_news = true;
                 let Some(process) = Process::parse(&name) else { continue };
                 let peer = self.peer(&process);
                 if self.links[peer].is_ended {
@@ -318,6 +349,7 @@ impl ViLinks {
                 }
                 self.by_vi.insert((wire, vi), peer);
                 self.links[peer].vi.get_or_insert(vi);
+                self.strangers.extend(is_by_service.then_some(peer));
             }
         }
         for place in (0..self.asking.len()).rev() {
@@ -328,7 +360,7 @@ impl ViLinks {
     /// Looks for the answer of one of the peers that are asked.
     fn look_for_answer(&mut self, place: usize) {
         let peer = self.asking[place];
-        let Link { process, wire, vi: other, asking: Some(Asking { vi, began, again_at }), .. } =
+        let Link { process, wire, vi: other, asking: Some(Asking { vi, refused, again_at }), .. } =
             self.links[peer]
         else {
             return;
@@ -336,7 +368,7 @@ impl ViLinks {
         let mut is_over = true;
         if let Some(again_at) = again_at {
             if Instant::now() >= again_at {
-                self.links[peer].asking = Some(Asking { vi, began, again_at: None });
+                self.links[peer].asking = Some(Asking { vi, refused, again_at: None });
                 self.request(peer);
             }
             return;
@@ -344,6 +376,7 @@ impl ViLinks {
         match self.nic(wire).is_answered(vi) {
             Ok(false) => is_over = false,
             Ok(true) => {
+                self.has_news = true;
                 self.by_vi.insert((wire, vi), peer);
                 // A process that has sent over another VI goes on there.
                 self.links[peer].vi.get_or_insert(vi);
@@ -351,10 +384,12 @@ impl ViLinks {
             // The peer has asked as well, and that connection is used.
             Err(_) if other.is_some() => self.nic(wire).destroy(vi),
             Err(ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected)
-                if wire == Wire::Shm && process.may_exist() || began.elapsed() < UNKNOWN_TIMEOUT =>
+                if wire == Wire::Shm && process.may_exist()
+                    || refused.is_none_or(|refused| refused.elapsed() < self.refusal_timeout(wire)) =>
             {
+                let refused = refused.or(Some(Instant::now()));
                 let again_at = Some(Instant::now() + ASK_PERIOD);
-                self.links[peer].asking = Some(Asking { vi, began, again_at });
+                self.links[peer].asking = Some(Asking { vi, refused, again_at });
                 is_over = false;
             }
             Err(_) => {
@@ -366,6 +401,11 @@ impl ViLinks {
             self.links[peer].asking = None;
             self.asking.swap_remove(place);
         }
+    }
+
+    /// Returns the time for which a process that refuses is asked again. Over UDP a refusal says that it is there.
+    fn refusal_timeout(&self, wire: Wire) -> Duration {
+        if wire == Wire::Shm { UNKNOWN_TIMEOUT } else { self.timeout }
     }
 
     /// Returns whether it is time to look for requests, when no message has come.
@@ -388,8 +428,16 @@ impl ViLinks {
                     None => self.nic(wire).give_back(buffer),
                 },
                 NicEvent::Broken(vi) => {
-                    if let Some(peer) = self.by_vi.remove(&(wire, vi)) {
+                    let peer = self.by_vi.remove(&(wire, vi));
+                    self.nic(wire).destroy(vi);
+                    let Some(peer) = peer else { continue };
+                    // The peer may have sent messages over another VI, which are still to be taken.
+                    let other = self.by_vi.iter().find(|(_, other)| **other == peer).map(|((_, vi), _)| *vi);
+                    if other.is_none() {
                         return Some(LinkEvent::Lost(peer));
+                    }
+                    if self.links[peer].vi == Some(vi) {
+                        self.links[peer].vi = other;
                     }
                 }
             }
@@ -401,7 +449,10 @@ impl Links for ViLinks {
     type Buffer = Received;
 
     fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool {
-        let Link { vi, wire, asking, .. } = self.links[peer];
+        let Link { vi, wire, asking, is_ended, .. } = self.links[peer];
+        if is_ended {
+            return false;
+        }
         if let Some(vi) = vi {
             return self.nic(wire).try_send(vi, header, payload);
         }
@@ -425,10 +476,33 @@ impl Links for ViLinks {
         order.into_iter().find_map(|wire| self.next_of(wire))
     }
 
-    fn idle(&mut self) {
-        if self.is_time_to_look() {
-            self.maintain();
+    fn idle(&mut self) -> Option<LinkEvent<Received>> {
+        if !self.is_time_to_look() {
+            return None;
         }
+        self.maintain();
+        self.next()
+    }
+
+    fn is_flushed(&mut self) -> bool {
+        self.shm.is_flushed() & self.udp.is_flushed()
+    }
+
+    fn next_stranger(&mut self) -> Option<PeerNo> {
+        self.strangers.pop()
+    }
+
+    fn introduction(&self) -> Vec<u8> {
+        self.process.encode().to_vec()
+    }
+
+    fn know(&mut self, peer: PeerNo, introduction: &[u8]) -> bool {
+        let Some(process) = Process::parse(introduction) else { return false };
+        // The process of a service says who it is, so that its other name leads to the same peer.
+        if self.links[peer].process.service().is_some() {
+            self.peers.entry(process.nonce).or_insert(peer);
+        }
+        true
     }
 
     fn give_back(&mut self, _peer: PeerNo, Received { wire, buffer }: Received) {
@@ -557,8 +631,7 @@ mod tests {
     use crate::frame::{Header, Kind, TAGGED};
 
     fn look(links: &mut ViLinks) -> Option<LinkEvent<Received>> {
-        links.idle();
-        links.next()
+        links.next().or_else(|| links.idle())
     }
 
     const WITHIN: Duration = Duration::from_secs(60);
@@ -656,15 +729,28 @@ mod tests {
         }
     }
 
-    /// A process that ends leaves its last messages behind.
+    /// A process that ends leaves its last messages behind, also if there is another connection, which ends as well.
     #[test]
     fn what_a_peer_has_sent_arrives_before_its_end() {
-        for are_far in [false, true] {
+        for (are_far, are_two) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut links = pair(are_far);
-            let process = *links[1].process();
-            let there = links[0].peer(&process);
+            let [left, right] = [0, 1].map(|end| *links[end].process());
+            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
+            if are_two {
+                let header = Header::new(Kind::Done).encode();
+                for (end, peer) in [(0, there), (1, back)] {
+                    assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
+                }
+            }
             send(&mut links, 0, there, 1);
-            let (_, back) = receive(&mut links, 1);
+            assert_eq!(receive(&mut links, 1), (1, back));
+            // More in a row than the receiver takes of one connection.
+            for tag in 20..60 {
+                send(&mut links, 1, back, tag);
+                receive(&mut links, tag);
+                send(&mut links, 0, there, tag);
+                receive(&mut links, tag);
+            }
             for tag in 2..10 {
                 send(&mut links, 0, there, tag);
             }
@@ -683,7 +769,8 @@ mod tests {
                     None => assert!(Instant::now() < until, "the end of the peer is not noticed"),
                 }
             }
-            assert_eq!(tags, (2..10).collect::<Vec<_>>(), "far: {are_far}");
+            assert_eq!(tags, (2..10).collect::<Vec<_>>(), "far: {are_far}, two: {are_two}");
+            assert!(right.by_vi.is_empty());
         }
     }
 
@@ -725,6 +812,41 @@ mod tests {
         }
         assert!(began.elapsed() >= UNKNOWN_TIMEOUT && links.asking.is_empty());
         links.end(peer);
+    }
+
+    /// A process of another host that has the nonce of a process of this host.
+    #[test]
+    fn nobody_takes_the_place_of_a_known_peer() {
+        let mut links = pair(true);
+        let (asked, own) = (*links[1].process(), *links[0].process());
+        // The asked process knows the other one as a neighbour.
+        let known = links[1].peer(&Process { host: asked.host, ..own });
+        let there = links[0].peer(&asked);
+        let header = Header::new(Kind::Done).encode();
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            assert!(!links[0].try_send(there, &header, Payload::Bytes(&[])));
+            assert!(links.iter_mut().all(|links| look(links).is_none()));
+        }
+        assert!(links[1].by_vi.is_empty() && links[1].links[known].vi.is_none());
+    }
+
+    /// A process that serves a port is one peer, whatever it is called.
+    #[test]
+    fn a_service_has_two_names_and_is_one_peer() {
+        let mut links = pair(false);
+        let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        links[1].serve(free).unwrap();
+        let service = service(free);
+        assert_eq!(links[1].peer(&service), SELF);
+        let there = links[0].peer(&service);
+        send(&mut links, 0, there, 5);
+        let (_, back) = receive(&mut links, 5);
+        assert_eq!((links[1].next_stranger(), links[1].next_stranger()), (Some(back), None));
+        assert!(links[0].know(there, &links[1].introduction()));
+        let process = *links[1].process();
+        assert_eq!(links[0].peer(&process), there);
+        assert!(!process.udp_address().unwrap().ip().is_unspecified());
     }
 
     /// A process of another host that says it is of this one would make this process copy from a third one.

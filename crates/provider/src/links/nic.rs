@@ -105,6 +105,16 @@ impl Block {
     }
 }
 
+/// A connection that was accepted.
+pub struct Accepted {
+    /// The VI.
+    pub vi: ViHandle,
+    /// The name of the requester.
+    pub name: Vec<u8>,
+    /// The requester knows this process by the port that it serves.
+    pub is_by_service: bool,
+}
+
 /// An event of a NIC.
 pub enum NicEvent {
     /// A message has arrived.
@@ -239,15 +249,25 @@ impl Nic {
     }
 
     /// Answers the requests that have arrived. `is_welcome` says by the name of a requester whether it gets a
-    /// connection. Returns the VI and the name of each that does.
-    pub fn accept(&mut self, is_welcome: impl Fn(&[u8]) -> bool) -> Vec<(ViHandle, Vec<u8>)> {
+    /// connection.
+    pub fn accept(&mut self, is_welcome: impl Fn(&[u8]) -> bool) -> Vec<Accepted> {
         let (mut accepted, mut is_any) = (Vec::new(), false);
         for place in (0..self.waits.len()).rev() {
-            if self.provider.has_request(self.waits[place].1)
-                && let Ok(Some(conn)) = self.provider.waited(self.waits.swap_remove(place).1)
-            {
-                is_any = true;
-                accepted.extend(self.accept_one(conn, &is_welcome));
+            let (discriminator, wait) = self.waits[place];
+            if !self.provider.has_request(wait) {
+                continue;
+            }
+            match self.provider.waited(wait) {
+                // The requester has withdrawn it just now. The wait goes on.
+                Ok(None) => {}
+                Ok(Some(conn)) => {
+                    self.waits.swap_remove(place);
+                    is_any = true;
+                    let is_by_service = discriminator > 0;
+                    let one = self.accept_one(conn, &is_welcome);
+                    accepted.extend(one.map(|(vi, name)| Accepted { vi, name, is_by_service }));
+                }
+                Err(_) => drop(self.waits.swap_remove(place)),
             }
         }
         if is_any {
@@ -353,6 +373,21 @@ impl Nic {
         }
         // A VI that is broken completes the receive with an error. One that was destroyed has no receives.
         let _ = self.post_receive(vi, slot);
+    }
+
+    /// Returns whether all posted sends are complete.
+    pub fn is_flushed(&mut self) -> bool {
+        let mut is_flushed = true;
+        for vi in &self.connected {
+            let Some(block) = self.blocks.get_mut(vi) else { continue };
+            while block.complete < block.posted
+                && let Ok(Some(_)) = self.provider.done(*vi, Side::Send)
+            {
+                block.complete += 1;
+            }
+            is_flushed &= block.complete == block.posted;
+        }
+        is_flushed
     }
 
     /// Prepares for a sleep, which the next call of [`Nic::maintain`] ends. Returns the longest permitted sleep.

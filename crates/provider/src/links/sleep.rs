@@ -30,16 +30,18 @@ impl Sleep {
         Ok(Self { all, timer, signal })
     }
 
-    /// Begins a sleep of this time at most.
-    pub fn begin(&self, most: Duration) -> io::Result<()> {
+    /// Begins a sleep of this time at most. A thread that `is_alone` forgets an old signal.
+    pub fn begin(&self, most: Duration, is_alone: bool) -> io::Result<()> {
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         // Zero would mean for ever.
         let most = most.clamp(Duration::from_nanos(1), Duration::from_secs(3600));
         let it_value = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         let setting = Itimerspec { it_interval: none, it_value };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting)?;
-        // An error says that there was no signal.
-        let _ = io::read(&self.signal, &mut [0; 8]);
+        if is_alone {
+            // An error says that there was no signal.
+            let _ = io::read(&self.signal, &mut [0; 8]);
+        }
         Ok(())
     }
 

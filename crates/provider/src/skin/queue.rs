@@ -85,7 +85,7 @@ impl CqObject {
     /// Reads up to `count` entries into `buf`, and their senders into `sources` if that is not null.
     unsafe fn read(&self, buf: *mut c_void, count: usize, sources: *mut u64) -> Result<isize, Errno> {
         let mut state = self.shared.lock();
-        if self.is_empty(&state) {
+        if self.is_empty(&state) || count == 0 {
             state.progress();
         }
         let mut done = 0;
@@ -126,7 +126,9 @@ impl CqObject {
             if read != Err(Errno(abi::EAGAIN)) || self.is_signaled.swap(false, Ordering::Relaxed) {
                 return read;
             }
-            if !wait.go_on(&self.shared, |state| self.is_empty(state)) {
+            let is_nothing =
+                |state: &State| self.is_empty(state) && !self.is_signaled.load(Ordering::Relaxed);
+            if !wait.go_on(&self.shared, is_nothing) {
                 return read;
             }
         }

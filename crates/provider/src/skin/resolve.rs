@@ -24,8 +24,9 @@ pub unsafe fn resolve(node: *const c_char, service: *const c_char) -> Result<Nam
     let address = match text(node) {
         None => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
         Some(node) => {
-            let mut all = (&*node, port).to_socket_addrs().map_err(|_| Errno(abi::ENODATA))?;
-            all.next().ok_or(Errno(abi::ENODATA))?
+            let all = (&*node, port).to_socket_addrs().map_err(|_| Errno(abi::ENODATA))?;
+            // Sockets are of IPv4 unless the host has none.
+            all.min_by_key(SocketAddr::is_ipv6).ok_or(Errno(abi::ENODATA))?
         }
     };
     Ok(Name { process: links::service(address), endpoint: 0 })

@@ -8,6 +8,11 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Polls of a flush before it sleeps between two.
+const POLLS_OF_FLUSH: u32 = 10_000;
 
 /// The addresses that a program has inserted.
 #[derive(Debug, Default)]
@@ -48,15 +53,17 @@ pub struct State {
     pub addresses: Slab<AddressVector>,
     /// The use of each endpoint, by number.
     pub uses: Vec<Option<Use>>,
-    /// Whether a thread may sleep at the descriptor. Other threads wake it when something is complete.
-    is_sleeping: bool,
+    /// Whether the program may sleep at the descriptor. Other threads wake it when something is complete.
+    is_watched: bool,
+    /// Number of threads that sleep in functions of this provider.
+    pub sleepers: usize,
 }
 
 impl State {
     /// Makes progress. Returns whether anything was done.
     pub fn progress(&mut self) -> bool {
         let is_any = self.engine.progress();
-        if is_any {
+        if self.engine.links.take_news() || is_any {
             self.wake();
         }
         is_any
@@ -64,17 +71,20 @@ impl State {
 
     /// Wakes the threads that sleep. To be called when something may be complete.
     pub fn wake(&mut self) {
-        if std::mem::take(&mut self.is_sleeping) {
+        if std::mem::take(&mut self.is_watched) || self.sleepers > 0 {
             self.engine.links.wake();
         }
     }
 
     /// Prepares for a sleep at the descriptor of the links. Returns false if the caller must look again instead.
     pub fn prepare_sleep(&mut self) -> bool {
-        let is_ready =
-            !self.engine.progress() && self.engine.links.prepare_sleep() && !self.engine.progress();
+        let is_alone = self.sleepers == 0 && !self.is_watched;
+        let is_ready = !self.engine.progress()
+            && self.engine.links.prepare_sleep(is_alone)
+            && !self.engine.progress()
+            && !self.engine.links.take_news();
         if is_ready {
-            self.is_sleeping = true;
+            self.is_watched = true;
         } else {
             // Another thread may sleep, and this one has taken its message.
             self.wake();
@@ -146,7 +156,32 @@ impl Shared {
     /// Returns the state of a new domain.
     pub fn new(links: ViLinks) -> Self {
         let (addresses, uses) = (Slab::new(), Vec::new());
-        Self(Mutex::new(State { engine: Engine::new(links), addresses, uses, is_sleeping: false }))
+        Self(Mutex::new(State {
+            engine: Engine::new(links),
+            addresses,
+            uses,
+            is_watched: false,
+            sleepers: 0,
+        }))
+    }
+
+    /// Waits until all that was sent has left this process, or until its receivers have ended. A program that has seen
+    /// the completion of a message may end, and the message must arrive.
+    pub fn flush(&self) {
+        let until = Instant::now() + self.lock().engine.links.timeout();
+        for polls in 0_u32.. {
+            let mut state = self.lock();
+            if state.engine.is_flushed() || Instant::now() >= until {
+                return;
+            }
+            state.progress();
+            drop(state);
+            if polls < POLLS_OF_FLUSH {
+                thread::yield_now();
+            } else {
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
     }
 
     /// Waits until no other thread uses the state.

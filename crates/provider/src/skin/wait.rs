@@ -41,8 +41,10 @@ impl Wait {
         let Ok(descriptor) = state.engine.links.descriptor() else { return true };
         let descriptor = descriptor.as_raw_fd();
         if state.prepare_sleep() && is_nothing(&state) {
+            state.sleepers += 1;
             drop(state);
             sleep(descriptor, left);
+            shared.lock().sleepers -= 1;
         }
         true
     }

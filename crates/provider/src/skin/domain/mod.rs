@@ -84,7 +84,8 @@ entries! {
         if Arc::strong_count(&DomainObject::of(fid)?.shared) > 1 {
             return Err(Errno(abi::EBUSY));
         }
-        drop(DomainObject::take(fid));
+        let domain = DomainObject::take(fid);
+        domain.shared.flush();
         Ok(0)
     }
 

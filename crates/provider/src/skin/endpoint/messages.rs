@@ -117,6 +117,7 @@ impl EndpointObject {
         let (is_peek, is_claim) = (flags & abi::PEEK != 0, flags & abi::CLAIM != 0);
         if !is_peek && flags & abi::DISCARD == 0 {
             let is_done = state.engine.receive_claimed(self.number, memory, context, is_reported);
+            state.wake();
             return if is_done { Ok(0) } else { Err(Errno(abi::EINVAL)) };
         }
         if is_peek {
@@ -137,6 +138,7 @@ impl EndpointObject {
             },
         };
         state.engine.report_look(self.number, completion);
+        state.wake();
         Ok(0)
     }
 }

@@ -131,6 +131,7 @@ fn bind_reports(all: &mut [Option<usize>], number: usize, flags: u64) {
 entries! {
     fn close(fid: *mut Fid) -> c_int {
         let endpoint = EndpointObject::take(fid);
+        endpoint.shared.flush();
         let mut state = endpoint.shared.lock();
         state.uses[usize::from(endpoint.number)] = None;
         state.engine.close(endpoint.number);
@@ -196,7 +197,11 @@ entries! {
     fn cancel(fid: *mut Fid, context: Opaque) -> isize {
         let endpoint = EndpointObject::of(fid)?;
         let mut state = endpoint.shared.lock();
-        if state.engine.cancel(endpoint.number, context.expose_provenance()) { Ok(0) } else { Err(Errno(abi::ENOENT)) }
+        if !state.engine.cancel(endpoint.number, context.expose_provenance()) {
+            return Err(Errno(abi::ENOENT));
+        }
+        state.wake();
+        Ok(0)
     }
 
     fn getopt(fid: *mut Fid, level: c_int, name: c_int, value: Opaque, len: *mut usize) -> c_int {
@@ -248,6 +253,8 @@ pub fn wants(used: &Use, flags: Option<u64>, is_silent: bool) -> Wants {
         Until::Matched
     } else if flags & abi::DELIVERY_COMPLETE != 0 {
         Until::Delivered
+    } else if flags & abi::TRANSMIT_COMPLETE != 0 {
+        Until::Transmitted
     } else {
         Until::Sent
     };

@@ -84,6 +84,7 @@ impl EndpointObject {
         let operation = (context.expose_provenance(), wants(&used, flags, is_silent));
         let begun = state.engine.write(self.number, target, place, memory, data, operation);
         or_progress(&mut state, begun)?;
+        state.wake();
         Ok(0)
     }
 }
