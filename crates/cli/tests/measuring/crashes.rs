@@ -41,7 +41,7 @@ fn kill_at_random(layers: &[&str], times: u64) {
     while hits < times {
         let layer = layers[hits as usize % layers.len()];
         let mut child = measuring(layer, out.to_str().unwrap());
-        std::thread::sleep(Duration::from_millis(random.u64(30..700)));
+        std::thread::sleep(Duration::from_millis(random.u64(30..400)));
         let workers = two_workers(&mut child);
         let victim = workers[random.usize(0..2)];
         let is_killed = signal(Signal::KILL, victim);
