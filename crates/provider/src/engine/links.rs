@@ -93,7 +93,12 @@ pub trait Links {
         None
     }
 
-    /// Returns whether all that was sent has left this process.
+    /// Returns whether nothing will ever be sent to a peer.
+    fn is_hopeless(&self, _peer: PeerNo) -> bool {
+        false
+    }
+
+    /// Returns whether all that was sent arrives without this process.
     fn is_flushed(&mut self) -> bool {
         true
     }

@@ -200,8 +200,10 @@ impl<L: Links> Engine<L> {
 
     /// Returns whether nothing waits to be sent.
     pub fn is_flushed(&mut self) -> bool {
-        let is_quiet = |peer: &Peer| peer.waiting.is_empty() && peer.streams.is_empty();
-        self.peers.iter().all(is_quiet) && self.links.is_flushed()
+        let mut peers = self.peers.iter().enumerate();
+        // The operations of pieces are not complete, so they may end with an error.
+        peers.all(|(number, peer)| peer.waiting.is_empty() || self.links.is_hopeless(number))
+            && self.links.is_flushed()
     }
 
     /// Handles a message. Returns false if it is malformed.

@@ -20,7 +20,7 @@ use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
 use sleep::Sleep;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ const ASK_PERIOD: Duration = Duration::from_millis(1);
 /// Time in which a process is asked again that refuses and that the system does not know. It may be in another
 /// namespace.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time in which the last messages of a peer are taken that has ended one of two connections.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without an answer after which a process is lost over UDP. Nobody answers while it computes without a call.
 const UDP_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -116,10 +118,29 @@ struct Link {
     /// The VI that sends.
     vi: Option<ViHandle>,
     asking: Option<Asking>,
+    /// The peer knows this process by the port that it serves; `None` before there is a connection.
+    is_by_service: Option<bool>,
+    /// When the VI that sent has ended, while another one may still have messages of the peer.
+    ending: Option<Instant>,
     /// The caller has ended it.
     is_ended: bool,
     /// Whether the system copies between the two processes; `None` if that was not tried.
     copies: Option<bool>,
+}
+
+impl Link {
+    fn new(process: Process, wire: Wire) -> Self {
+        Self {
+            process,
+            wire,
+            vi: None,
+            asking: None,
+            is_by_service: None,
+            ending: None,
+            is_ended: false,
+            copies: None,
+        }
+    }
 }
 
 /// The connections of a process.
@@ -174,7 +195,7 @@ impl ViLinks {
         let shm = Nic::open(WireKind::Shm, &process.discriminator(), None)?;
         let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, timeout)?;
         process.udp = Process::udp_of(&udp.host());
-        let own = Link { process, wire: Wire::Shm, vi: None, asking: None, is_ended: false, copies: None };
+        let own = Link::new(process, Wire::Shm);
         Ok(Self {
             shm,
             udp,
@@ -224,12 +245,16 @@ impl ViLinks {
         }
         // Within the host the name of a service says nothing of an address.
         let is_any = address.ip().is_unspecified() || matches!(own_wire(), Ok(Wire::Shm));
-        let bound = if is_any { SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port) } else { address };
+        let reached = if is_any { SocketAddr::new(own_address()?, port) } else { address };
+        let any: IpAddr = match reached {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let bound = if is_any { SocketAddr::new(any, port) } else { address };
         let mut udp = open_udp(bound, &self.process, self.timeout)?;
         let discriminator = identity::discriminator_of(port);
         udp.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
         self.shm.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
-        let reached = if is_any { SocketAddr::new(own_address()?, port) } else { address };
         self.process.udp = Process::serving(reached, [0; 8]).udp;
         (self.udp, self.served) = (udp, Some(port));
         Ok(())
@@ -271,24 +296,26 @@ impl ViLinks {
 
     /// Returns the number of a process.
     pub fn peer(&mut self, process: &Process) -> PeerNo {
-        let is_own = |port| self.served == Some(port) && process.host == self.process.host;
-        if process.service().is_some_and(is_own) {
+        let is_here = |address: SocketAddr| process.host == self.process.host || is_own(address.ip());
+        if process
+            .service_address()
+            .is_some_and(|address| self.served == Some(address.port()) && is_here(address))
+        {
             return SELF;
         }
         let next = self.links.len();
         let peer = *self.peers.entry(process.nonce).or_insert(next);
         if peer == next {
-            let wire = self.process.wire_to(process);
-            self.links.push(Link {
-                process: *process,
-                wire,
-                vi: None,
-                asking: None,
-                is_ended: false,
-                copies: None,
-            });
+            self.add(*process);
         }
         peer
+    }
+
+    /// Adds a link to a process. Returns its number.
+    fn add(&mut self, process: Process) -> PeerNo {
+        let wire = self.process.wire_to(&process);
+        self.links.push(Link::new(process, wire));
+        self.links.len() - 1
     }
 
     fn nic(&mut self, wire: Wire) -> &mut Nic {
@@ -300,6 +327,8 @@ impl ViLinks {
 
     /// Asks a peer for a connection.
     fn ask(&mut self, peer: PeerNo) {
+        // The peer learns the full name of this process.
+        self.links[peer].is_by_service.get_or_insert(false);
         let wire = self.links[peer].wire;
         match self.nic(wire).create_vi() {
             Some(vi) => {
@@ -336,16 +365,23 @@ impl ViLinks {
             let is_welcome = |name: &[u8]| {
                 let Some(process) = Process::parse(name) else { return false };
                 let known = peers.get(&process.nonce).map_or(&process, |peer| &links[*peer].process);
-                own.wire_to(&process) == wire && process.nonce != own.nonce && known.host == process.host
+                let is_somebody = process.nonce != own.nonce && process.service().is_none();
+                is_somebody && own.wire_to(&process) == wire && known.host == process.host
             };
             let nic = if wire == Wire::Shm { shm } else { udp };
             for Accepted { vi, name, is_by_service } in nic.accept(is_welcome) {
                 self.has_news = true;
                 let Some(process) = Process::parse(&name) else { continue };
-                let peer = self.peer(&process);
+                let mut peer = self.peer(&process);
                 if self.links[peer].is_ended {
                     self.nic(wire).destroy(vi);
                     continue;
+                }
+                // A process that knows this one by two names has two peers here, as there: so answers and credits go
+                // back to where they belong.
+                if *self.links[peer].is_by_service.get_or_insert(is_by_service) != is_by_service {
+                    peer = self.add(process);
+                    self.links[peer].is_by_service = Some(is_by_service);
                 }
                 self.by_vi.insert((wire, vi), peer);
                 self.links[peer].vi.get_or_insert(vi);
@@ -354,6 +390,12 @@ impl ViLinks {
         }
         for place in (0..self.asking.len()).rev() {
             self.look_for_answer(place);
+        }
+        for (peer, link) in self.links.iter_mut().enumerate() {
+            if link.ending.is_some_and(|ending| ending.elapsed() > END_TIMEOUT) && !link.is_ended {
+                link.ending = None;
+                self.lost.push(peer);
+            }
         }
     }
 
@@ -431,13 +473,17 @@ impl ViLinks {
                     let peer = self.by_vi.remove(&(wire, vi));
                     self.nic(wire).destroy(vi);
                     let Some(peer) = peer else { continue };
+                    if self.links[peer].asking.is_some() {
+                        // The peer may have accepted another VI and have sent over that.
+                        self.maintain();
+                    }
                     // The peer may have sent messages over another VI, which are still to be taken.
-                    let other = self.by_vi.iter().find(|(_, other)| **other == peer).map(|((_, vi), _)| *vi);
-                    if other.is_none() {
+                    if self.by_vi.values().all(|other| *other != peer) {
                         return Some(LinkEvent::Lost(peer));
                     }
+                    // Messages that were under way here are missing, so none may follow over the other one.
                     if self.links[peer].vi == Some(vi) {
-                        self.links[peer].vi = other;
+                        self.links[peer].ending = Some(Instant::now());
                     }
                 }
             }
@@ -449,8 +495,8 @@ impl Links for ViLinks {
     type Buffer = Received;
 
     fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool {
-        let Link { vi, wire, asking, is_ended, .. } = self.links[peer];
-        if is_ended {
+        let Link { vi, wire, asking, is_ended, ending, .. } = self.links[peer];
+        if is_ended || ending.is_some() {
             return false;
         }
         if let Some(vi) = vi {
@@ -484,6 +530,12 @@ impl Links for ViLinks {
         self.next()
     }
 
+    fn is_hopeless(&self, peer: PeerNo) -> bool {
+        let Link { vi, asking, .. } = self.links[peer];
+        let refused = asking.and_then(|asking| asking.refused);
+        vi.is_none() && refused.is_some_and(|refused| refused.elapsed() > UNKNOWN_TIMEOUT)
+    }
+
     fn is_flushed(&mut self) -> bool {
         self.shm.is_flushed() & self.udp.is_flushed()
     }
@@ -498,11 +550,16 @@ impl Links for ViLinks {
 
     fn know(&mut self, peer: PeerNo, introduction: &[u8]) -> bool {
         let Some(process) = Process::parse(introduction) else { return false };
-        // The process of a service says who it is, so that its other name leads to the same peer.
-        if self.links[peer].process.service().is_some() {
-            self.peers.entry(process.nonce).or_insert(peer);
+        let link = &self.links[peer];
+        let fits = process.service().is_none() && self.process.wire_to(&process) == link.wire;
+        // The process of a service says once who it is, so that its other name leads to the same peer. If that is a
+        // peer already, the two go on side by side.
+        if fits && link.process.service().is_some() && !self.peers.contains_key(&process.nonce) {
+            self.peers.insert(process.nonce, peer);
+            let link = &mut self.links[peer];
+            (link.process, link.copies) = (process, None);
         }
-        true
+        fits
     }
 
     fn give_back(&mut self, _peer: PeerNo, Received { wire, buffer }: Received) {
@@ -562,15 +619,19 @@ fn faults() -> Result<Faults, LinksError> {
 
 /// Returns the process that serves a port of a host.
 pub fn service(address: SocketAddr) -> Process {
-    let ip = address.ip().to_canonical();
-    let is_own = ip.is_loopback()
-        || ip.is_unspecified()
-        || netdyno_host::interface::addresses().is_ok_and(|all| all.contains(&ip));
-    if !is_own || !matches!(own_wire(), Ok(Wire::Shm)) {
+    if !is_own(address.ip()) || !matches!(own_wire(), Ok(Wire::Shm)) {
         return Process::serving(address, [0; 8]);
     }
     // A host has many addresses, and a service is the same at each of them.
     Process::serving(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()), host())
+}
+
+/// Returns whether an address is one of this host.
+fn is_own(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    ip.is_loopback()
+        || ip.is_unspecified()
+        || netdyno_host::interface::addresses().is_ok_and(|all| all.contains(&ip))
 }
 
 /// Returns the wire within this host: `FI_NETDYNO_WIRE`.
@@ -774,6 +835,44 @@ mod tests {
         }
     }
 
+    /// A process accepts a connection, sends over it and ends, before the requester has seen the answer.
+    #[test]
+    fn what_came_over_a_connection_without_an_answer_is_taken() {
+        for are_far in [false, true] {
+            let mut links = pair(are_far);
+            let [left, right] = [0, 1].map(|end| *links[end].process());
+            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
+            let header = Header { flags: TAGGED, tag: 3, ..Header::new(Kind::Message) }.encode();
+            for (end, peer) in [(0, there), (1, back)] {
+                assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
+            }
+            let [mut left, mut right] = links;
+            let until = Instant::now() + WITHIN;
+            while left.links[there].vi.is_none() {
+                left.maintain();
+                assert!(Instant::now() < until);
+            }
+            while !right.try_send(back, &header, Payload::Bytes(&[])) {
+                right.maintain();
+                assert!(Instant::now() < until);
+            }
+            drop(right);
+            let mut count = 0;
+            loop {
+                match look(&mut left) {
+                    Some(LinkEvent::Message(peer, buffer)) => {
+                        count += 1;
+                        left.give_back(peer, buffer);
+                    }
+                    Some(LinkEvent::Lost(peer)) => {
+                        break assert_eq!((peer, count), (there, 1), "far: {are_far}");
+                    }
+                    None => assert!(Instant::now() < until, "the end of the peer is not noticed"),
+                }
+            }
+        }
+    }
+
     /// Nobody looks for requests while the program computes.
     #[test]
     fn more_may_ask_than_wait_at_once() {
@@ -846,6 +945,11 @@ mod tests {
         assert!(links[0].know(there, &links[1].introduction()));
         let process = *links[1].process();
         assert_eq!(links[0].peer(&process), there);
+        // It says so once, and it cannot say that it is somebody else.
+        let other = Process { nonce: [9; 16], ..process };
+        assert!(links[0].know(there, &other.encode()));
+        assert_ne!(links[0].peer(&other), there);
+        assert!(!links[0].know(there, &Process { host: [1; 8], ..other }.encode()));
         assert!(!process.udp_address().unwrap().ip().is_unspecified());
     }
 

@@ -375,7 +375,7 @@ impl Nic {
         let _ = self.post_receive(vi, slot);
     }
 
-    /// Returns whether all posted sends are complete.
+    /// Returns whether the peers have all that was sent.
     pub fn is_flushed(&mut self) -> bool {
         let mut is_flushed = true;
         for vi in &self.connected {
@@ -385,7 +385,7 @@ impl Nic {
             {
                 block.complete += 1;
             }
-            is_flushed &= block.complete == block.posted;
+            is_flushed &= block.complete == block.posted && self.provider.is_delivered(*vi);
         }
         is_flushed
     }

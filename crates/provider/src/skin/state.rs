@@ -55,6 +55,8 @@ pub struct State {
     pub uses: Vec<Option<Use>>,
     /// Whether the program may sleep at the descriptor. Other threads wake it when something is complete.
     is_watched: bool,
+    /// The end of the wait for receivers when endpoints are closed.
+    flush_until: Option<Instant>,
     /// Number of threads that sleep in functions of this provider.
     pub sleepers: usize,
 }
@@ -161,6 +163,7 @@ impl Shared {
             addresses,
             uses,
             is_watched: false,
+            flush_until: None,
             sleepers: 0,
         }))
     }
@@ -168,10 +171,19 @@ impl Shared {
     /// Waits until all that was sent has left this process, or until its receivers have ended. A program that has seen
     /// the completion of a message may end, and the message must arrive.
     pub fn flush(&self) {
-        let until = Instant::now() + self.lock().engine.links.timeout();
+        // The endpoints of a domain wait for the same receivers, so all have one limit.
+        let until = {
+            let mut state = self.lock();
+            let timeout = state.engine.links.timeout();
+            *state.flush_until.get_or_insert_with(|| Instant::now() + timeout)
+        };
         for polls in 0_u32.. {
             let mut state = self.lock();
-            if state.engine.is_flushed() || Instant::now() >= until {
+            if state.engine.is_flushed() {
+                state.flush_until = None;
+                return;
+            }
+            if Instant::now() >= until {
                 return;
             }
             state.progress();

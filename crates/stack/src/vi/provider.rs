@@ -105,6 +105,12 @@ impl Provider {
         self.wire.statistics(vi)
     }
 
+    /// Returns whether the peer of a VI has all that was sent, or takes it without this process. Otherwise a message may be
+    /// lost when the provider is dropped, although its send is complete.
+    pub fn is_delivered(&self, vi: ViHandle) -> bool {
+        self.wire.is_delivered(vi)
+    }
+
     /// Returns counts of received datagrams that belong to no peer, and of own datagrams that were never
     /// sent.
     pub fn strays(&self) -> Strays {

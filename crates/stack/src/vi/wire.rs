@@ -98,6 +98,11 @@ pub(super) trait Wire: Send {
         None
     }
 
+    /// Returns whether the peer has, or will take without this process, all that was sent on a connected VI.
+    fn is_delivered(&self, _vi: ViHandle) -> bool {
+        true
+    }
+
     /// Returns counts of received datagrams that belong to no peer, and of own datagrams that were never
     /// sent.
     fn strays(&self) -> Strays {

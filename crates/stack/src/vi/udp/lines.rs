@@ -51,6 +51,14 @@ impl Line {
         }
     }
 
+    /// Returns whether the peer has all that was sent. An unreliable connection does not know, and promises nothing.
+    pub fn is_delivered(&self) -> bool {
+        match self {
+            Self::Reliable(line) => line.is_delivered(),
+            Self::Pieces(_) => true,
+        }
+    }
+
     /// Returns the time of the next timer.
     #[inline]
     pub fn deadline(&self) -> u64 {

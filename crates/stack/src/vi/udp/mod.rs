@@ -261,6 +261,10 @@ impl Wire for UdpWire {
         self.links.lines.get(vi)?.statistics()
     }
 
+    fn is_delivered(&self, vi: ViHandle) -> bool {
+        self.links.lines.get(vi).is_none_or(Line::is_delivered)
+    }
+
     fn strays(&self) -> Strays {
         self.driver.strays()
     }

@@ -355,6 +355,11 @@ impl Reliable {
         self.connection.deadline().unwrap_or(u64::MAX).min(asking).min(ending)
     }
 
+    /// Returns whether the peer has acknowledged all that was sent.
+    pub fn is_delivered(&self) -> bool {
+        !self.is_waiting() && self.works.store.is_none()
+    }
+
     /// Returns whether the connection itself would notice silence of the peer.
     fn is_waiting(&self) -> bool {
         self.connection.in_flight() > 0 || self.connection.has_unacknowledged()
