@@ -29,6 +29,11 @@ pub fn addresses() -> io::Result<Vec<IpAddr>> {
     Ok(addresses)
 }
 
+/// Returns whether an address is one of this host's, by which it reaches itself.
+pub fn is_own(address: IpAddr) -> bool {
+    address.is_loopback() || addresses().is_ok_and(|own| own.contains(&address))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Host names, looked up with the system's resolver.
 
 use netdyno_host::interface;
-use netdyno_stack::vi::{UDP_PORT, WireKind};
+use netdyno_stack::vi::{UDP_PORT, WireKind, parse_host};
 use std::net::{IpAddr, ToSocketAddrs};
 
 /// Returns the addresses of a name in the wire's format, the best first. Over shared memory every name of
@@ -28,7 +28,7 @@ pub fn name_of(host: &[u8], own: &[u8], wire: WireKind) -> Option<String> {
         WireKind::Shm => (host == own).then(own_name),
         WireKind::Udp(_) => {
             let ip = ip_of(host)?;
-            let is_own = ip_of(own) == Some(ip) || is_own_address(ip);
+            let is_own = ip_of(own) == Some(ip) || interface::is_own(ip);
             Some(if is_own { own_name() } else { ip.to_string() })
         }
     }
@@ -44,9 +44,7 @@ fn spell(ip: IpAddr, port: u16) -> Vec<u8> {
 }
 
 fn ip_of(host: &[u8]) -> Option<IpAddr> {
-    let (ip, _) = host.split_last_chunk::<2>()?;
-    let v4 = <[u8; 4]>::try_from(ip).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(ip).map(IpAddr::from)).ok()
+    parse_host(host).map(|address| address.ip())
 }
 
 /// Returns the addresses of this host. That of the NIC is the first.
@@ -63,15 +61,11 @@ fn is_here(name: &str) -> bool {
     let own = own_name();
     let is_own = own == name || own.split('.').next() == Some(name);
     // The host's own name counts even where no resolver knows it.
-    is_own || addresses_of(name).into_iter().any(is_own_address)
+    is_own || addresses_of(name).into_iter().any(interface::is_own)
 }
 
 fn addresses_of(name: &str) -> Vec<IpAddr> {
     (name, 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect()).unwrap_or_default()
-}
-
-fn is_own_address(address: IpAddr) -> bool {
-    address.is_loopback() || interface::addresses().is_ok_and(|own| own.contains(&address))
 }
 
 #[cfg(test)]

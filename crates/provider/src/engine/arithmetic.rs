@@ -81,7 +81,7 @@ impl Operation {
 /// The type of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum Datatype {
     I8,
     U8,
     I16,
@@ -94,7 +94,7 @@ pub enum Kind {
     F64,
 }
 
-impl Kind {
+impl Datatype {
     const ALL: [Self; 10] = [
         Self::I8,
         Self::U8,
@@ -178,7 +178,7 @@ macro_rules! result {
 /// long, or empty where the operation has none. Returns false if the type has no such operation.
 pub fn apply(
     operation: Operation,
-    kind: Kind,
+    datatype: Datatype,
     target: &mut [u8],
     operands: &[u8],
     comparands: &[u8],
@@ -224,20 +224,20 @@ pub fn apply(
             each!($number, |old, operand| old + operand, |old, operand| old * operand, |_, old, _, _| old)
         };
     }
-    if !kind.has(operation) {
+    if !datatype.has(operation) {
         return false;
     }
-    match kind {
-        Kind::I8 => integers!(i8),
-        Kind::U8 => integers!(u8),
-        Kind::I16 => integers!(i16),
-        Kind::U16 => integers!(u16),
-        Kind::I32 => integers!(i32),
-        Kind::U32 => integers!(u32),
-        Kind::I64 => integers!(i64),
-        Kind::U64 => integers!(u64),
-        Kind::F32 => floats!(f32),
-        Kind::F64 => floats!(f64),
+    match datatype {
+        Datatype::I8 => integers!(i8),
+        Datatype::U8 => integers!(u8),
+        Datatype::I16 => integers!(i16),
+        Datatype::U16 => integers!(u16),
+        Datatype::I32 => integers!(i32),
+        Datatype::U32 => integers!(u32),
+        Datatype::I64 => integers!(i64),
+        Datatype::U64 => integers!(u64),
+        Datatype::F32 => floats!(f32),
+        Datatype::F64 => floats!(f64),
     }
     true
 }
@@ -248,7 +248,13 @@ mod tests {
 
     fn one(operation: Operation, old: i16, operand: i16, comparand: i16) -> i16 {
         let mut target = old.to_ne_bytes();
-        assert!(apply(operation, Kind::I16, &mut target, &operand.to_ne_bytes(), &comparand.to_ne_bytes()));
+        assert!(apply(
+            operation,
+            Datatype::I16,
+            &mut target,
+            &operand.to_ne_bytes(),
+            &comparand.to_ne_bytes()
+        ));
         i16::from_ne_bytes(target)
     }
 
@@ -290,17 +296,17 @@ mod tests {
     fn several_values_and_floats() {
         let bytes = |values: [f64; 2]| values.map(f64::to_ne_bytes).concat();
         let mut target = bytes([1.5, -2.0]);
-        assert!(apply(Operation::Sum, Kind::F64, &mut target, &bytes([0.25, 4.0]), &[]));
+        assert!(apply(Operation::Sum, Datatype::F64, &mut target, &bytes([0.25, 4.0]), &[]));
         assert_eq!(target, bytes([1.75, 2.0]));
-        assert!(!apply(Operation::BitOr, Kind::F64, &mut target, &bytes([1.0, 1.0]), &[]));
+        assert!(!apply(Operation::BitOr, Datatype::F64, &mut target, &bytes([1.0, 1.0]), &[]));
         assert_eq!(target, bytes([1.75, 2.0]));
     }
 
     #[test]
     fn the_numbers_are_those_of_libfabric() {
         assert!(Operation::ALL.iter().zip(0..).all(|(operation, number)| *operation as u32 == number));
-        assert!(Kind::ALL.iter().zip(0..).all(|(kind, number)| *kind as u32 == number));
+        assert!(Datatype::ALL.iter().zip(0..).all(|(datatype, number)| *datatype as u32 == number));
         assert_eq!((Operation::of(18), Operation::of(19)), (Some(Operation::SwapMasked), None));
-        assert_eq!((Kind::of(9), Kind::of(10)), (Some(Kind::F64), None));
+        assert_eq!((Datatype::of(9), Datatype::of(10)), (Some(Datatype::F64), None));
     }
 }

@@ -1,10 +1,10 @@
 //! Atomic accesses: the target's engine carries them out, one after the other, when its process makes progress.
 
-use super::arithmetic::{self, Operation};
+use super::arithmetic::{self, Datatype, Operation};
 use super::endpoint::Arrival;
 use super::{
-    Completion, Engine, Failure, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Place, Refused, Role, Target,
-    Wants,
+    Access, Completion, Engine, Failure, Links, Op, PAYLOAD, Payload, PeerNo, Pending, Place, Refused, Role,
+    Target, Wants,
 };
 use crate::abi;
 use crate::frame::{Header, Kind};
@@ -21,7 +21,7 @@ pub struct Atomic {
     /// The operation.
     pub operation: Operation,
     /// The type of the values.
-    pub kind: arithmetic::Kind,
+    pub datatype: Datatype,
     /// Length of all values in bytes.
     pub len: usize,
     /// The operands; none for a read.
@@ -45,7 +45,7 @@ impl<L: Links> Engine<L> {
         atomic: Atomic,
         (context, wants): (usize, Wants),
     ) -> Result<(), Refused> {
-        let Atomic { operation, kind, len, operands, comparands, result } = atomic;
+        let Atomic { operation, datatype, len, operands, comparands, result } = atomic;
         self.check(to.peer)?;
         if len > MOST_VALUES {
             return Err(Refused::TooLong);
@@ -58,7 +58,7 @@ impl<L: Links> Engine<L> {
         let header = Header {
             to: to.endpoint,
             from: endpoint,
-            other: u32::from(operation as u8) | u32::from(kind as u8) << 8 | fetches,
+            other: u32::from(operation as u8) | u32::from(datatype as u8) << 8 | fetches,
             len: len as u64,
             tag: place.key,
             offset: place.offset,
@@ -71,27 +71,31 @@ impl<L: Links> Engine<L> {
             Some(memory) => Role::Reading { pending, memory, got: 0, wanted: len },
             None => Role::Awaited { pending, memory: Memory::default(), is_accepted: true },
         };
-        self.begin(to.peer, header, Payload::Bytes(&payload), role)
+        self.begin(to.peer, header, Payload::Bytes(&payload), role);
+        Ok(())
     }
 
     pub(super) fn on_atomic(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
         let operation = Operation::of(header.other & 0xff);
-        let kind = arithmetic::Kind::of(header.other >> 8 & 0xff);
-        let (Some(operation), Some(kind)) = (operation, kind) else { return false };
+        let datatype = Datatype::of(header.other >> 8 & 0xff);
+        let (Some(operation), Some(datatype)) = (operation, datatype) else { return false };
         let fetches = header.other & FETCHES != 0;
         let len = usize::try_from(header.len).unwrap_or(usize::MAX);
         let operands = if operation == Operation::Read { 0 } else { len };
         let comparands = if operation.compares() { len } else { 0 };
         let is_sound = len > 0
             && len <= MOST_VALUES
-            && len.is_multiple_of(kind.len())
+            && len.is_multiple_of(datatype.len())
             && payload.len() == operands + comparands
-            && kind.has(operation);
+            && datatype.has(operation);
         if !is_sound {
             return false;
         }
-        let memory = self.region(header, operation != Operation::Read);
-        let Some(memory) = memory.filter(|_| !fetches || self.region(header, false).is_some()) else {
+        let needs = Access {
+            can_be_read: fetches || operation == Operation::Read,
+            can_be_written: operation != Operation::Read,
+        };
+        let Some(memory) = self.region(header, needs) else {
             self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
             return true;
         };
@@ -99,7 +103,7 @@ impl<L: Links> Engine<L> {
         memory.read(0, &mut values);
         let old = values.clone();
         let (operands, comparands) = payload.split_at(operands);
-        arithmetic::apply(operation, kind, &mut values, operands, comparands);
+        arithmetic::apply(operation, datatype, &mut values, operands, comparands);
         if operation != Operation::Read {
             memory.write(0, &values);
         }

@@ -119,6 +119,13 @@ pub struct Counter {
     pub errors: u64,
 }
 
+impl Counter {
+    /// Returns the number of operations that have ended.
+    pub const fn ended(&self) -> u64 {
+        self.value.wrapping_add(self.errors)
+    }
+}
+
 /// The queue and the counters of an endpoint for its operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reports {

@@ -1,8 +1,7 @@
 //! An endpoint: its posted receives, its unexpected messages, and where its completions go.
 
-use super::completion::{Completion, Failure, Reports};
+use super::completion::Reports;
 use super::links::PeerNo;
-use crate::abi;
 use crate::matching::Matcher;
 use crate::memory::{Memory, Segment};
 use rustc_hash::FxHashMap;
@@ -97,29 +96,16 @@ impl Endpoint {
         tagged.drain_messages().chain(untagged.drain_messages()).chain(claimed).collect()
     }
 
-    /// Takes a posted receive away by its context. Returns whether it was posted, and its completion unless messages
-    /// still come into its buffer: the last of them reports its end.
-    pub fn cancel(&mut self, context: usize) -> Option<Option<Completion>> {
+    /// Takes a posted receive away by its context. Returns `None` if it is not posted.
+    pub fn unpost(&mut self, context: usize) -> Option<Receive> {
         let Self { tagged, untagged, buffers, .. } = self;
         let is_it = |receive: &Receive| match receive {
             Receive::Once { context: other, .. } => *other == context,
             Receive::Several(number) => buffers.get(*number).is_some_and(|buffer| buffer.context == context),
         };
-        let receive = match tagged.find_receive_by(is_it) {
+        Some(match tagged.find_receive_by(is_it) {
             Some(id) => tagged.take_receive(id),
             None => untagged.take_receive(untagged.find_receive_by(is_it)?),
-        };
-        let mut flags = abi::RECV | abi::MSG;
-        if let Receive::Several(number) = receive {
-            let buffer = &mut buffers[number];
-            if buffer.pending > 0 {
-                buffer.is_full = true;
-                return Some(None);
-            }
-            buffers.remove(number);
-            flags |= abi::MULTI_RECV;
-        }
-        let completion = Completion::new(context, flags);
-        Some(Some(Completion { failure: Some((Failure::Cancelled, 0)), ..completion }))
+        })
     }
 }

@@ -31,7 +31,7 @@ mod peer;
 mod receiving;
 mod sending;
 
-pub use arithmetic::{Kind, Operation};
+pub use arithmetic::{Datatype, Operation};
 pub use atomic::{Atomic, MOST_VALUES};
 pub use completion::{Completion, Completions, Counter, Failure, Op, Reports};
 pub use endpoint::Endpoint;
@@ -40,7 +40,7 @@ pub use onesided::{Access, Place, Region};
 pub use receiving::Posting;
 pub use sending::{Send, Target, Until, Wants};
 
-use crate::frame::{self, Header};
+use crate::frame::{Header, Kind};
 use crate::memory::Memory;
 use endpoint::{Arrival, Unexpected};
 use peer::{Origin, Peer, Stream};
@@ -186,7 +186,7 @@ impl<L: Links> Engine<L> {
         }
         while let Some(peer) = self.links.next_stranger() {
             let introduction = self.links.introduction();
-            self.answer(peer, Header::new(frame::Kind::Name), &introduction);
+            self.answer(peer, Header::new(Kind::Name), &introduction);
         }
         self.pump();
         is_any
@@ -214,17 +214,17 @@ impl<L: Links> Engine<L> {
             state.credits = state.credits.saturating_add(header.credits).min(RECEIVES);
         }
         match header.kind {
-            frame::Kind::Message => self.on_message(peer, &header, payload),
-            frame::Kind::Offer => return self.on_offer(peer, &header, payload),
-            frame::Kind::Accept => return self.on_accept(peer, &header),
-            frame::Kind::Piece => return self.on_piece(peer, &header, payload),
-            frame::Kind::Done => return self.on_done(peer, &header),
-            frame::Kind::Credits => {}
-            frame::Kind::Write => self.on_write(peer, &header, payload),
-            frame::Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
-            frame::Kind::Read => return self.on_read(peer, &header, payload),
-            frame::Kind::Atomic => return self.on_atomic(peer, &header, payload),
-            frame::Kind::Name => return self.links.know(peer, payload),
+            Kind::Message => self.on_message(peer, &header, payload),
+            Kind::Offer => return self.on_offer(peer, &header, payload),
+            Kind::Accept => return self.on_accept(peer, &header),
+            Kind::Piece => return self.on_piece(peer, &header, payload),
+            Kind::Done => return self.on_done(peer, &header),
+            Kind::Credits => {}
+            Kind::Write => self.on_write(peer, &header, payload),
+            Kind::WriteOffer => return self.on_write_offer(peer, &header, payload),
+            Kind::Read => return self.on_read(peer, &header, payload),
+            Kind::Atomic => return self.on_atomic(peer, &header, payload),
+            Kind::Name => return self.links.know(peer, payload),
         }
         true
     }
@@ -236,8 +236,8 @@ impl<L: Links> Engine<L> {
             return true;
         }
         let state = self.peer(peer);
-        if header.kind == frame::Kind::Credits && state.credits == 0
-            || header.kind != frame::Kind::Credits && !state.has_room()
+        if header.kind == Kind::Credits && state.credits == 0
+            || header.kind != Kind::Credits && !state.has_room()
         {
             return false;
         }
@@ -251,56 +251,31 @@ impl<L: Links> Engine<L> {
         true
     }
 
-    /// Sends a message, now or later. Returns false if too many wait.
-    fn send_or_keep(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>) -> bool {
-        let waiting = self.peer(peer).waiting.len();
-        if waiting == 0 && self.try_send(peer, header, payload) {
-            return true;
+    /// Sends a message, now or later.
+    fn post(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>) {
+        if !self.peer(peer).waiting.is_empty() || !self.try_send(peer, header, payload) {
+            self.peer(peer).waiting.push_back((header, payload.to_vec()));
+            self.list(peer);
         }
-        if waiting >= MOST_WAITING {
-            return false;
-        }
-        self.keep(peer, header, payload);
-        true
     }
 
-    fn keep(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>) {
-        self.peer(peer).waiting.push_back((header, payload.to_vec()));
-        self.list(peer);
-    }
-
-    /// Sends the first message of an own operation, which the peer answers. Returns `Again` if there is no room.
-    fn begin(
-        &mut self,
-        peer: PeerNo,
-        header: Header,
-        payload: Payload<'_>,
-        role: Role,
-    ) -> Result<(), Refused> {
+    /// Sends the first message of an own operation, which the peer answers.
+    fn begin(&mut self, peer: PeerNo, header: Header, payload: Payload<'_>, role: Role) {
         let number = self.transfers.insert(Transfer { peer, endpoint: header.from, role });
-        if !self.send_or_keep(peer, Header { transfer: number as u32, ..header }, payload) {
-            self.transfers.remove(number);
-            return Err(Refused::Again);
-        }
-        Ok(())
+        self.post(peer, Header { transfer: number as u32, ..header }, payload);
     }
 
-    /// Sends an answer, now or later.
+    /// Sends an answer.
     fn answer(&mut self, peer: PeerNo, header: Header, payload: &[u8]) {
-        let state = self.peer(peer);
-        if state.is_lost {
-            return;
-        }
-        let payload = Payload::Bytes(payload);
-        if !state.waiting.is_empty() || !self.try_send(peer, header, payload) {
-            self.keep(peer, header, payload);
+        if !self.peer(peer).is_lost {
+            self.post(peer, header, Payload::Bytes(payload));
         }
     }
 
     /// Tells a peer that its transfer is complete, or why it failed.
     fn answer_done(&mut self, peer: PeerNo, transfer: u32, failure: Option<Failure>) {
         let other = failure.map_or(0, |failure| failure as u32);
-        self.answer(peer, Header { transfer, other, ..Header::new(frame::Kind::Done) }, &[]);
+        self.answer(peer, Header { transfer, other, ..Header::new(Kind::Done) }, &[]);
     }
 
     /// Sends bytes to a peer in pieces.
@@ -367,7 +342,7 @@ impl<L: Links> Engine<L> {
         while let Some(mut stream) = self.peer(peer).streams.pop_front() {
             let len = PAYLOAD.min(stream.memory.len() - stream.sent);
             let offset = stream.sent as u64;
-            let header = Header { transfer: stream.transfer, offset, ..Header::new(frame::Kind::Piece) };
+            let header = Header { transfer: stream.transfer, offset, ..Header::new(Kind::Piece) };
             let is_sent = self.try_send(peer, header, Payload::Part(&stream.memory, stream.sent, len));
             stream.sent += if is_sent { len } else { 0 };
             if stream.sent < stream.memory.len() || !is_sent {
@@ -386,7 +361,7 @@ impl<L: Links> Engine<L> {
     /// Tells a peer of free places, if it has few. Returns whether nothing is left to tell.
     fn tell_credits(&mut self, peer: PeerNo) -> bool {
         !self.peer(peer).is_owed_much()
-            || self.try_send(peer, Header::new(frame::Kind::Credits), Payload::Bytes(&[]))
+            || self.try_send(peer, Header::new(Kind::Credits), Payload::Bytes(&[]))
     }
 
     /// Ends all operations with a peer.

@@ -19,6 +19,16 @@ pub struct Access {
     pub can_be_written: bool,
 }
 
+impl Access {
+    const READ: Self = Self { can_be_read: true, can_be_written: false };
+    const WRITE: Self = Self { can_be_read: false, can_be_written: true };
+
+    /// Returns whether all that an access needs is allowed.
+    const fn allows(self, needs: Self) -> bool {
+        (self.can_be_read || !needs.can_be_read) && (self.can_be_written || !needs.can_be_written)
+    }
+}
+
 /// Memory that peers may access.
 #[derive(Clone, Debug)]
 pub struct Region {
@@ -95,13 +105,14 @@ impl<L: Links> Engine<L> {
         let pending = Pending { op: Op::Read, completion, is_reported };
         let wanted = memory.len();
         let role = Role::Reading { pending, memory, got: 0, wanted };
-        self.begin(from.peer, header, Payload::Bytes(&segments), role)
+        self.begin(from.peer, header, Payload::Bytes(&segments), role);
+        Ok(())
     }
 
     /// Returns the memory that a peer wants to access.
-    pub(super) fn region(&self, header: &Header, is_write: bool) -> Option<Memory> {
+    pub(super) fn region(&self, header: &Header, needs: Access) -> Option<Memory> {
         let region = self.regions.get(&header.tag)?;
-        let is_allowed = if is_write { region.access.can_be_written } else { region.access.can_be_read };
+        let is_allowed = region.access.allows(needs);
         let (offset, len) = (usize::try_from(header.offset).ok()?, usize::try_from(header.len).ok()?);
         let is_inside = offset.checked_add(len).is_some_and(|end| end <= region.memory.len());
         (is_allowed && is_inside).then(|| region.memory.part(offset, len))
@@ -109,7 +120,7 @@ impl<L: Links> Engine<L> {
 
     pub(super) fn on_write(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
         let header = Header { len: payload.len() as u64, ..*header };
-        let Some(memory) = self.region(&header, true) else {
+        let Some(memory) = self.region(&header, Access::WRITE) else {
             return self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
         };
         let len = memory.write(0, payload);
@@ -119,7 +130,7 @@ impl<L: Links> Engine<L> {
 
     pub(super) fn on_write_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
         let Some(segments) = parse_segments(payload) else { return false };
-        match self.region(header, true) {
+        match self.region(header, Access::WRITE) {
             None => self.answer_done(peer, header.transfer, Some(Failure::NoMemory)),
             Some(memory) => {
                 let landing =
@@ -132,7 +143,7 @@ impl<L: Links> Engine<L> {
 
     pub(super) fn on_read(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
         let Some(segments) = parse_segments(payload) else { return false };
-        let Some(memory) = self.region(header, false) else {
+        let Some(memory) = self.region(header, Access::READ) else {
             self.answer_done(peer, header.transfer, Some(Failure::NoMemory));
             return true;
         };

@@ -157,13 +157,23 @@ impl<L: Links> Engine<L> {
         Some(arrival)
     }
 
-    /// Cancels a posted receive, if it is still posted. Returns whether it was.
+    /// Cancels a posted receive, if it is still posted. Returns whether it was. If messages still come into its buffer, the
+    /// last of them reports its end.
     pub fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
         let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
-        let Some(cancelled) = state.cancel(context) else { return false };
-        if let Some(completion) = cancelled {
-            self.report(endpoint, Op::Receive, completion, true);
+        let Some(receive) = state.unpost(context) else { return false };
+        let mut flags = abi::RECV | abi::MSG;
+        if let Receive::Several(number) = receive {
+            let buffer = &mut state.buffers[number];
+            if buffer.pending > 0 {
+                buffer.is_full = true;
+                return true;
+            }
+            state.buffers.remove(number);
+            flags |= abi::MULTI_RECV;
         }
+        let failure = Some((Failure::Cancelled, 0));
+        self.report(endpoint, Op::Receive, Completion { failure, ..Completion::new(context, flags) }, true);
         true
     }
 

@@ -106,7 +106,8 @@ impl<L: Links> Engine<L> {
             let segments = encode_segments(memory.segments());
             let header = Header { kind: offer, ..header };
             let role = Role::Awaited { pending, memory, is_accepted: false };
-            return self.begin(peer, header, Payload::Bytes(&segments), role);
+            self.begin(peer, header, Payload::Bytes(&segments), role);
+            return Ok(());
         }
         let payload = Payload::Part(&memory, 0, memory.len());
         let awaited = match wants.until {
@@ -117,15 +118,13 @@ impl<L: Links> Engine<L> {
         if awaited != 0 {
             let header = Header { flags: header.flags | awaited, ..header };
             let role = Role::Awaited { pending, memory: Memory::default(), is_accepted: true };
-            return self.begin(peer, header, payload, role);
+            self.begin(peer, header, payload, role);
+            return Ok(());
         }
         // A message that must be on its way when it is complete is not kept.
-        let is_sent = if wants.until == Until::Transmitted {
-            self.peer(peer).waiting.is_empty() && self.try_send(peer, header, payload)
-        } else {
-            self.send_or_keep(peer, header, payload)
-        };
-        if !is_sent {
+        if wants.until != Until::Transmitted {
+            self.post(peer, header, payload);
+        } else if !self.peer(peer).waiting.is_empty() || !self.try_send(peer, header, payload) {
             return Err(Refused::Again);
         }
         let Pending { op, completion, is_reported } = pending;

@@ -1,7 +1,8 @@
 //! What peers must know of a process to reach it: the address of an endpoint, as `fi_getname` returns it.
 
+use netdyno_stack::vi::{encode_host, parse_host};
 use std::fmt::{self, Display};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Length of an encoded process in bytes. It fits into a discriminator.
 pub const PROCESS_LEN: usize = 54;
@@ -33,34 +34,23 @@ const SERVICE: [u8; 8] = *b"service\0";
 impl Process {
     /// Returns the process that serves a port of a host. Nothing else is known of it.
     pub fn serving(address: SocketAddr, host: [u8; 8]) -> Self {
-        let port = address.port().to_be_bytes();
-        let udp = match address.ip().to_canonical() {
-            IpAddr::V4(ip) => [&ip.octets()[..], &port].concat(),
-            IpAddr::V6(ip) => [&ip.octets()[..], &port].concat(),
-        };
+        let udp = encode_host(address);
         // Processes on two hosts are two, though they serve the same port.
         let mut nonce = [0; 16];
         nonce[..8].copy_from_slice(&SERVICE);
-        nonce[8..10].copy_from_slice(&port);
+        nonce[8..10].copy_from_slice(&address.port().to_be_bytes());
         udp.iter().zip(0..).for_each(|(byte, at)| nonce[10 + at % 6] ^= *byte);
         Self { pid: 0, proof: 0, host, nonce, udp: Self::udp_of(&udp) }
     }
 
     /// Returns the port that the process serves, if that is how it is known.
     pub fn service(&self) -> Option<u16> {
-        let [.., high, low] = self.udp_host()[..] else { return None };
-        self.nonce.starts_with(&SERVICE).then_some(u16::from_be_bytes([high, low]))
+        self.udp_address().filter(|_| self.nonce.starts_with(&SERVICE)).map(|address| address.port())
     }
 
     /// Returns the address of its UDP socket.
     pub fn udp_address(&self) -> Option<SocketAddr> {
-        let host = self.udp_host();
-        let (ip, port) = host.split_last_chunk()?;
-        let ip = match ip.len() {
-            4 => IpAddr::from(<[u8; 4]>::try_from(ip).ok()?),
-            _ => IpAddr::from(<[u8; 16]>::try_from(ip).ok()?),
-        };
-        Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
+        parse_host(&self.udp_host())
     }
 
     /// Returns the address that the process serves, if it is known by that and has a port.

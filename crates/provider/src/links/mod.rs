@@ -6,21 +6,21 @@
 mod copying;
 mod identity;
 mod nic;
+mod settings;
 mod sleep;
 
 pub use identity::{NAME_LEN, Name, Process};
 
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo, SELF};
 use crate::memory::{Memory, Segment};
-use netdyno_host::random;
-use netdyno_stack::vi::{
-    Address, ConnectError, Faults, FaultsError, OpenError, UdpOptions, ViHandle, WireKind,
-};
+use netdyno_host::{interface, random};
+use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
+use settings::{SettingError, Wire, faults, host, own_address, own_wire, udp_timeout};
 use sleep::Sleep;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -39,37 +39,18 @@ const ASK_PERIOD: Duration = Duration::from_millis(1);
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time in which the last messages of a peer are taken that has ended one of two connections.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time without an answer after which a process is lost over UDP. Nobody answers while it computes without a call.
-const UDP_TIMEOUT: Duration = Duration::from_secs(600);
-
 /// Why the connections of a process cannot be opened.
 #[derive(Debug, Error)]
 pub enum LinksError {
     /// A provider of Virtual Interfaces could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There is no such wire.
-    #[error("FI_NETDYNO_WIRE is '{0}': use shm or udp")]
-    NoWire(String),
-    /// There is no such address.
-    #[error("FI_NETDYNO_ADDRESS is '{0}': use an address of this host, such as 192.0.2.1")]
-    NoAddress(String),
+    /// A variable of the environment is wrong.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The port cannot be served.
     #[error("the port is served already, or the socket is used")]
     Served,
-    /// There are no such faults.
-    #[error("FI_NETDYNO_FAULTS is '{0}': {1}")]
-    NoFaults(String, FaultsError),
-    /// There is no such time.
-    #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
-    NoTimeout(String),
-}
-
-/// The wire of a VI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Wire {
-    Shm,
-    Udp,
 }
 
 impl Process {
@@ -296,7 +277,8 @@ impl ViLinks {
 
     /// Returns the number of a process.
     pub fn peer(&mut self, process: &Process) -> PeerNo {
-        let is_here = |address: SocketAddr| process.host == self.process.host || is_own(address.ip());
+        let is_here =
+            |address: SocketAddr| process.host == self.process.host || interface::is_own(address.ip());
         if process
             .service_address()
             .is_some_and(|address| self.served == Some(address.port()) && is_here(address))
@@ -611,368 +593,17 @@ fn open_udp(address: SocketAddr, process: &Process, timeout: Duration) -> Result
     Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout))?)
 }
 
-/// Returns the faults of the network that are made on purpose: `FI_NETDYNO_FAULTS`.
-fn faults() -> Result<Faults, LinksError> {
-    let Ok(text) = std::env::var("FI_NETDYNO_FAULTS") else { return Ok(Faults::NONE) };
-    text.parse().map_err(|error| LinksError::NoFaults(text, error))
-}
-
 /// Returns the process that serves a port of a host.
 pub fn service(address: SocketAddr) -> Process {
-    if !is_own(address.ip()) || !matches!(own_wire(), Ok(Wire::Shm)) {
+    let ip = address.ip().to_canonical();
+    let is_own = ip.is_unspecified() || interface::is_own(ip);
+    if !is_own || !matches!(own_wire(), Ok(Wire::Shm)) {
         return Process::serving(address, [0; 8]);
     }
     // A host has many addresses, and a service is the same at each of them.
     Process::serving(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()), host())
 }
 
-/// Returns whether an address is one of this host.
-fn is_own(ip: IpAddr) -> bool {
-    let ip = ip.to_canonical();
-    ip.is_loopback()
-        || ip.is_unspecified()
-        || netdyno_host::interface::addresses().is_ok_and(|all| all.contains(&ip))
-}
-
-/// Returns the wire within this host: `FI_NETDYNO_WIRE`.
-fn own_wire() -> Result<Wire, LinksError> {
-    match std::env::var("FI_NETDYNO_WIRE") {
-        Err(_) => Ok(Wire::Shm),
-        Ok(name) if name == "shm" => Ok(Wire::Shm),
-        Ok(name) if name == "udp" => Ok(Wire::Udp),
-        Ok(name) => Err(LinksError::NoWire(name)),
-    }
-}
-
-/// Returns a value that processes of one user on one host share, and no others.
-fn host() -> [u8; 8] {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space =
-        std::fs::read_link("/proc/self/ns/net").map(|path| path.into_os_string().into_encoded_bytes());
-    let user = rustix::process::geteuid().as_raw().to_le_bytes();
-    let parts = [boot.trim().as_bytes(), &space.unwrap_or_default(), &user].concat();
-    // FNV-1a (Fowler, Noll and Vo): equal for equal parts, whatever the build.
-    let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash.to_le_bytes()
-}
-
-/// Returns an address of this host that peers on other hosts reach: `FI_NETDYNO_ADDRESS`, or that of the default route,
-/// or the first.
-fn own_address() -> Result<IpAddr, LinksError> {
-    if let Ok(text) = std::env::var("FI_NETDYNO_ADDRESS") {
-        return text.parse().map_err(|_| LinksError::NoAddress(text));
-    }
-    let all = netdyno_host::interface::addresses().unwrap_or_default();
-    let lowest = all.into_iter().find(|ip| !ip.is_loopback());
-    Ok(default_address().or(lowest).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
-}
-
-/// Returns the address from which this host sends to hosts outside of its networks; `None` without such a route.
-fn default_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // This sends nothing: it chooses the route. The address is one of those for documentation (RFC 5737).
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
-}
-
-/// Returns the time after which a silent peer is lost over UDP: `FI_NETDYNO_TIMEOUT` in seconds.
-fn udp_timeout() -> Result<Duration, LinksError> {
-    let Ok(text) = std::env::var("FI_NETDYNO_TIMEOUT") else { return Ok(UDP_TIMEOUT) };
-    let seconds = text.parse().ok().filter(|seconds| (1..=86400 * 365).contains(seconds));
-    seconds.map(Duration::from_secs).ok_or(LinksError::NoTimeout(text))
-}
-
 #[cfg(test)]
 #[cfg(not(miri))]
-mod tests {
-    use super::nic::WAITS;
-    use super::*;
-    use crate::frame::{Header, Kind, TAGGED};
-
-    fn look(links: &mut ViLinks) -> Option<LinkEvent<Received>> {
-        links.next().or_else(|| links.idle())
-    }
-
-    const WITHIN: Duration = Duration::from_secs(60);
-
-    /// Returns the connections of two processes, on one host or on two. Both are in this process.
-    fn pair(are_far: bool) -> [ViLinks; 2] {
-        let mut links = [(); 2].map(|()| ViLinks::open().unwrap());
-        if are_far {
-            links[1].process.host = [9; 8];
-        }
-        links
-    }
-
-    /// Lets both work until one has an event that the caller wants.
-    fn wait<R>(
-        links: &mut [ViLinks; 2],
-        mut wanted: impl FnMut(usize, LinkEvent<Received>, &mut ViLinks) -> Option<R>,
-    ) -> R {
-        let until = Instant::now() + WITHIN;
-        loop {
-            for (end, links) in links.iter_mut().enumerate() {
-                if let Some(event) = look(links)
-                    && let Some(found) = wanted(end, event, links)
-                {
-                    return found;
-                }
-            }
-            assert!(Instant::now() < until, "nothing comes");
-        }
-    }
-
-    fn send(links: &mut [ViLinks; 2], from: usize, peer: PeerNo, tag: u64) {
-        let header = Header { flags: TAGGED, tag, ..Header::new(Kind::Message) }.encode();
-        let until = Instant::now() + WITHIN;
-        while !links[from].try_send(peer, &header, Payload::Bytes(&[tag as u8; 1000])) {
-            for links in &mut *links {
-                let event = look(links);
-                assert!(event.is_none(), "{event:?} {:?}", std::thread::current().name());
-            }
-            assert!(Instant::now() < until, "there is no connection");
-        }
-    }
-
-    /// Waits for a message with this tag. Returns the receiver and the number of the sender there.
-    fn receive(links: &mut [ViLinks; 2], tag: u64) -> (usize, PeerNo) {
-        wait(links, |end, event, links| {
-            let LinkEvent::Message(peer, buffer) = event else { return None };
-            let (header, payload) = Header::parse(&buffer).unwrap();
-            assert_eq!((header.tag, payload), (tag, &[tag as u8; 1000][..]));
-            links.give_back(peer, buffer);
-            Some((end, peer))
-        })
-    }
-
-    #[test]
-    fn messages_go_both_ways_and_the_end_is_noticed() {
-        for are_far in [false, true] {
-            let mut links = pair(are_far);
-            let process = *links[1].process();
-            let there = links[0].peer(&process);
-            assert_eq!(links[0].links[there].wire == Wire::Udp, are_far);
-            send(&mut links, 0, there, 1);
-            let (end, back) = receive(&mut links, 1);
-            assert_eq!(end, 1);
-            for tag in 2..100 {
-                send(&mut links, 1, back, tag);
-                assert_eq!(receive(&mut links, tag), (0, there));
-                send(&mut links, 0, there, tag);
-                assert_eq!(receive(&mut links, tag), (1, back));
-            }
-            let [mut left, right] = links;
-            drop(right);
-            let until = Instant::now() + WITHIN;
-            while !matches!(look(&mut left), Some(LinkEvent::Lost(peer)) if peer == there) {
-                assert!(Instant::now() < until, "the end of the peer is not noticed");
-            }
-        }
-    }
-
-    /// Each asks the other before it hears of its request.
-    #[test]
-    fn two_that_ask_each_other_both_get_through() {
-        for are_far in [false, true] {
-            let mut links = pair(are_far);
-            let [left, right] = [0, 1].map(|end| *links[end].process());
-            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
-            let header = Header { flags: TAGGED, tag: 5, ..Header::new(Kind::Message) }.encode();
-            for (end, peer) in [(0, there), (1, back)] {
-                assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
-            }
-            send(&mut links, 0, there, 7);
-            assert_eq!(receive(&mut links, 7), (1, back));
-            send(&mut links, 1, back, 8);
-            assert_eq!(receive(&mut links, 8), (0, there));
-        }
-    }
-
-    /// A process that ends leaves its last messages behind, also if there is another connection, which ends as well.
-    #[test]
-    fn what_a_peer_has_sent_arrives_before_its_end() {
-        for (are_far, are_two) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut links = pair(are_far);
-            let [left, right] = [0, 1].map(|end| *links[end].process());
-            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
-            if are_two {
-                let header = Header::new(Kind::Done).encode();
-                for (end, peer) in [(0, there), (1, back)] {
-                    assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
-                }
-            }
-            send(&mut links, 0, there, 1);
-            assert_eq!(receive(&mut links, 1), (1, back));
-            // More in a row than the receiver takes of one connection.
-            for tag in 20..60 {
-                send(&mut links, 1, back, tag);
-                receive(&mut links, tag);
-                send(&mut links, 0, there, tag);
-                receive(&mut links, tag);
-            }
-            for tag in 2..10 {
-                send(&mut links, 0, there, tag);
-            }
-            let [left, mut right] = links;
-            drop(left);
-            right.maintain();
-            let mut tags = Vec::new();
-            let until = Instant::now() + WITHIN;
-            loop {
-                match look(&mut right) {
-                    Some(LinkEvent::Message(peer, buffer)) => {
-                        tags.push(Header::parse(&buffer).unwrap().0.tag);
-                        right.give_back(peer, buffer);
-                    }
-                    Some(LinkEvent::Lost(peer)) => break assert_eq!(peer, back),
-                    None => assert!(Instant::now() < until, "the end of the peer is not noticed"),
-                }
-            }
-            assert_eq!(tags, (2..10).collect::<Vec<_>>(), "far: {are_far}, two: {are_two}");
-            assert!(right.by_vi.is_empty());
-        }
-    }
-
-    /// A process accepts a connection, sends over it and ends, before the requester has seen the answer.
-    #[test]
-    fn what_came_over_a_connection_without_an_answer_is_taken() {
-        for are_far in [false, true] {
-            let mut links = pair(are_far);
-            let [left, right] = [0, 1].map(|end| *links[end].process());
-            let (there, back) = (links[0].peer(&right), links[1].peer(&left));
-            let header = Header { flags: TAGGED, tag: 3, ..Header::new(Kind::Message) }.encode();
-            for (end, peer) in [(0, there), (1, back)] {
-                assert!(!links[end].try_send(peer, &header, Payload::Bytes(&[])));
-            }
-            let [mut left, mut right] = links;
-            let until = Instant::now() + WITHIN;
-            while left.links[there].vi.is_none() {
-                left.maintain();
-                assert!(Instant::now() < until);
-            }
-            while !right.try_send(back, &header, Payload::Bytes(&[])) {
-                right.maintain();
-                assert!(Instant::now() < until);
-            }
-            drop(right);
-            let mut count = 0;
-            loop {
-                match look(&mut left) {
-                    Some(LinkEvent::Message(peer, buffer)) => {
-                        count += 1;
-                        left.give_back(peer, buffer);
-                    }
-                    Some(LinkEvent::Lost(peer)) => {
-                        break assert_eq!((peer, count), (there, 1), "far: {are_far}");
-                    }
-                    None => assert!(Instant::now() < until, "the end of the peer is not noticed"),
-                }
-            }
-        }
-    }
-
-    /// Nobody looks for requests while the program computes.
-    #[test]
-    fn more_may_ask_than_wait_at_once() {
-        let mut all: Vec<ViLinks> = (0..WAITS + 8).map(|_| ViLinks::open().unwrap()).collect();
-        let process = *all[0].process();
-        let header = Header::new(Kind::Message).encode();
-        let [asked, askers @ ..] = &mut all[..] else { unreachable!() };
-        let theirs: Vec<PeerNo> = askers.iter_mut().map(|asker| asker.peer(&process)).collect();
-        let mut sent = vec![false; askers.len()];
-        let began = Instant::now();
-        let (mut got, mut is_awake) = (0, false);
-        while got < askers.len() {
-            for ((asker, peer), sent) in askers.iter_mut().zip(&theirs).zip(&mut sent) {
-                *sent = *sent || asker.try_send(*peer, &header, Payload::Bytes(&[]));
-                assert!(look(asker).is_none());
-            }
-            is_awake |= began.elapsed() > Duration::from_millis(100);
-            while is_awake && let Some(event) = look(asked) {
-                let LinkEvent::Message(peer, buffer) = event else { panic!("{event:?}") };
-                asked.give_back(peer, buffer);
-                got += 1;
-            }
-            assert!(began.elapsed() < WITHIN, "{got} messages came");
-        }
-    }
-
-    #[test]
-    fn a_process_that_is_not_there_is_lost_at_last() {
-        let mut links = ViLinks::open().unwrap();
-        let gone = Process { pid: u32::MAX >> 1, nonce: [5; 16], ..*links.process() };
-        let peer = links.peer(&gone);
-        let began = Instant::now();
-        assert!(!links.try_send(peer, &Header::new(Kind::Done).encode(), Payload::Bytes(&[])));
-        while !matches!(look(&mut links), Some(LinkEvent::Lost(lost)) if lost == peer) {
-            assert!(began.elapsed() < WITHIN);
-        }
-        assert!(began.elapsed() >= UNKNOWN_TIMEOUT && links.asking.is_empty());
-        links.end(peer);
-    }
-
-    /// A process of another host that has the nonce of a process of this host.
-    #[test]
-    fn nobody_takes_the_place_of_a_known_peer() {
-        let mut links = pair(true);
-        let (asked, own) = (*links[1].process(), *links[0].process());
-        // The asked process knows the other one as a neighbour.
-        let known = links[1].peer(&Process { host: asked.host, ..own });
-        let there = links[0].peer(&asked);
-        let header = Header::new(Kind::Done).encode();
-        let until = Instant::now() + Duration::from_millis(300);
-        while Instant::now() < until {
-            assert!(!links[0].try_send(there, &header, Payload::Bytes(&[])));
-            assert!(links.iter_mut().all(|links| look(links).is_none()));
-        }
-        assert!(links[1].by_vi.is_empty() && links[1].links[known].vi.is_none());
-    }
-
-    /// A process that serves a port is one peer, whatever it is called.
-    #[test]
-    fn a_service_has_two_names_and_is_one_peer() {
-        let mut links = pair(false);
-        let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        links[1].serve(free).unwrap();
-        let service = service(free);
-        assert_eq!(links[1].peer(&service), SELF);
-        let there = links[0].peer(&service);
-        send(&mut links, 0, there, 5);
-        let (_, back) = receive(&mut links, 5);
-        assert_eq!((links[1].next_stranger(), links[1].next_stranger()), (Some(back), None));
-        assert!(links[0].know(there, &links[1].introduction()));
-        let process = *links[1].process();
-        assert_eq!(links[0].peer(&process), there);
-        // It says so once, and it cannot say that it is somebody else.
-        let other = Process { nonce: [9; 16], ..process };
-        assert!(links[0].know(there, &other.encode()));
-        assert_ne!(links[0].peer(&other), there);
-        assert!(!links[0].know(there, &Process { host: [1; 8], ..other }.encode()));
-        assert!(!process.udp_address().unwrap().ip().is_unspecified());
-    }
-
-    /// A process of another host that says it is of this one would make this process copy from a third one.
-    #[test]
-    fn a_requester_over_the_wrong_wire_is_refused() {
-        for is_itself in [false, true] {
-            let mut links = pair(true);
-            let (asked, mut said) = (*links[1].process(), *links[0].process());
-            said.host = asked.host;
-            if is_itself {
-                said = Process { host: [1; 8], ..asked };
-            }
-            links[0].process = said;
-            let there = links[0].peer(&asked);
-            let header = Header::new(Kind::Done).encode();
-            links[0].links[there].wire = Wire::Udp;
-            let until = Instant::now() + Duration::from_millis(300);
-            while Instant::now() < until {
-                assert!(!links[0].try_send(there, &header, Payload::Bytes(&[])));
-                assert!(links.iter_mut().all(|links| look(links).is_none()));
-            }
-            assert!(links[1].by_vi.is_empty() && links[1].links.len() == 1);
-        }
-    }
-}
+mod tests;

@@ -96,6 +96,19 @@ impl Block {
         bytes
     }
 
+    /// Counts the sends that are complete. Returns whether none has failed. The receives of the VI tell of a failure as
+    /// well, behind the last message of the peer.
+    fn take_complete_sends(&mut self, provider: &mut Provider, vi: ViHandle) -> bool {
+        let mut is_sound = true;
+        while self.complete < self.posted
+            && let Ok(Some(Completed { completion, .. })) = provider.done(vi, Side::Send)
+        {
+            self.complete += 1;
+            is_sound &= !completion.status.is_error();
+        }
+        is_sound
+    }
+
     /// Writes the descriptor of a slot.
     fn write(&self, slot: usize, descriptor: &[u8; DESCRIPTOR_LEN]) {
         // SAFETY: the slot is in the block, and its descriptor is not posted.
@@ -316,16 +329,8 @@ impl Nic {
     pub fn try_send(&mut self, vi: ViHandle, header: &[u8], payload: Payload<'_>) -> bool {
         let Some(block) = self.blocks.get_mut(&vi) else { return false };
         // One look in many finds that many sends are complete.
-        if block.posted - block.complete == SENDS {
-            while block.complete < block.posted
-                && let Ok(Some(Completed { completion, .. })) = self.provider.done(vi, Side::Send)
-            {
-                block.complete += 1;
-                // Its receives end with an error as well, behind the last message of the peer.
-                if completion.status.is_error() {
-                    return false;
-                }
-            }
+        if block.posted - block.complete == SENDS && !block.take_complete_sends(&mut self.provider, vi) {
+            return false;
         }
         if block.posted - block.complete == SENDS {
             return false;
@@ -380,11 +385,7 @@ impl Nic {
         let mut is_flushed = true;
         for vi in &self.connected {
             let Some(block) = self.blocks.get_mut(vi) else { continue };
-            while block.complete < block.posted
-                && let Ok(Some(_)) = self.provider.done(*vi, Side::Send)
-            {
-                block.complete += 1;
-            }
+            block.take_complete_sends(&mut self.provider, *vi);
             is_flushed &= block.complete == block.posted && self.provider.is_delivered(*vi);
         }
         is_flushed

@@ -3,7 +3,7 @@
 use super::guard::{Errno, entries};
 use super::object::{self, Object};
 use super::state::{Shared, State};
-use super::wait::{Wait, control_wait};
+use super::wait::{Wait, check_wait, control_wait};
 use crate::abi::{self, Cntr, CntrAttr, CntrOps, Fid, Opaque, Ops};
 use crate::engine::Counter;
 use core::ffi::c_int;
@@ -35,12 +35,11 @@ static COUNTER_OPS: CntrOps = CntrOps {
 
 /// Opens a counter.
 pub fn open(shared: Arc<Shared>, attr: Option<&CntrAttr>, context: Opaque) -> Result<*mut Cntr, Errno> {
-    let waits = [abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD];
-    let is_known = |attr: &CntrAttr| {
-        attr.events == abi::CNTR_EVENTS_COMP && attr.flags == 0 && waits.contains(&attr.wait_obj)
-    };
-    if attr.is_some_and(|attr| !is_known(attr)) {
-        return Err(Errno(abi::ENOSYS));
+    if let Some(attr) = attr {
+        if attr.events != abi::CNTR_EVENTS_COMP || attr.flags != 0 {
+            return Err(Errno(abi::ENOSYS));
+        }
+        check_wait(attr.wait_obj)?;
     }
     let number = shared.lock().engine.completions.counters.insert(Counter::default());
     let header = Cntr { fid: object::fid(abi::CLASS_CNTR, context, &OPS), ops: object::table(&COUNTER_OPS) };
@@ -57,13 +56,12 @@ impl CounterObject {
 
     /// Returns the number of operations that have ended.
     fn value(&self, state: &State) -> u64 {
-        let counter = state.engine.completions.counters.get(self.number);
-        counter.map_or(0, |counter| counter.value.wrapping_add(counter.errors))
+        state.engine.completions.counters.get(self.number).map_or(0, Counter::ended)
     }
 
     /// Makes progress, and returns the number of operations that have ended.
     pub fn ended(&self) -> Result<u64, Errno> {
-        self.now().map(|counter| counter.value.wrapping_add(counter.errors))
+        self.now().map(|counter| counter.ended())
     }
 
     /// Returns whether a thread may sleep until the counter changes.
@@ -130,7 +128,7 @@ entries! {
             if now.errors != before {
                 return Err(Errno(abi::EAVAIL));
             }
-            if !wait.go_on(&counter.shared, |state| counter.value(state) == now.value.wrapping_add(now.errors)) {
+            if !wait.go_on(&counter.shared, |state| counter.value(state) == now.ended()) {
                 return Err(Errno(abi::ETIMEDOUT));
             }
         }

@@ -2,11 +2,12 @@
 
 use super::guard::{Errno, entries};
 use super::object::{self, Object, copy_text};
+use super::wait::{check_wait, sleep, timeout_of};
 use crate::abi::{self, Eq, EqAttr, EqErrEntry, EqOps, Fid, Opaque, Ops};
 use core::ffi::{c_char, c_int, c_void};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{ptr, slice};
 
@@ -42,10 +43,7 @@ static EQ_OPS: EqOps = EqOps {
 
 /// Opens an event queue.
 pub fn open(attr: Option<&EqAttr>, context: Opaque) -> Result<*mut Eq, Errno> {
-    let wanted = attr.map_or(abi::WAIT_UNSPEC, |attr| attr.wait_obj);
-    if ![abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD].contains(&wanted) {
-        return Err(Errno(abi::ENOSYS));
-    }
+    check_wait(attr.map_or(abi::WAIT_UNSPEC, |attr| attr.wait_obj))?;
     let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
     let signal = eventfd(0, flags).map_err(|_| Errno(abi::EMFILE))?;
     let size = attr.map_or(0, |attr| attr.size);
@@ -92,17 +90,6 @@ impl EqObject {
         let _ = rustix::io::write(&self.signal, &1_u64.to_ne_bytes());
         Ok(bytes.len() as isize)
     }
-
-    /// Sleeps until there is an event, for `timeout` milliseconds at most; for ever if it is negative.
-    fn sleep(&self, timeout: c_int) -> Result<(), Errno> {
-        let limit =
-            Timespec { tv_sec: (timeout / 1000).into(), tv_nsec: (timeout % 1000 * 1_000_000).into() };
-        let limit = (timeout >= 0).then_some(&limit);
-        match poll(&mut [PollFd::new(&self.signal, PollFlags::IN)], limit) {
-            Ok(1) => Ok(()),
-            _ => Err(Errno(abi::EAGAIN)),
-        }
-    }
 }
 
 entries! {
@@ -135,7 +122,7 @@ entries! {
 
     fn sread(eq: *mut Eq, event: *mut u32, buf: *mut c_void, len: usize, timeout: c_int, flags: u64) -> isize {
         let queue = EqObject::of(eq)?;
-        queue.sleep(timeout)?;
+        sleep(queue.signal.as_fd(), timeout_of(timeout));
         queue.read(event, buf, len, flags)
     }
 

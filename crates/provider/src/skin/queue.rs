@@ -3,7 +3,7 @@
 use super::guard::{Errno, entries};
 use super::object::{self, Object, copy_text};
 use super::state::{Shared, State};
-use super::wait::{Wait, control_wait};
+use super::wait::{Wait, check_wait, control_wait};
 use crate::abi::{self, Cq, CqAttr, CqOps, Entry, ErrEntry, Fid, Opaque, Ops};
 use crate::engine::{Completion, Failure};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -56,9 +56,7 @@ pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> 
     let format = attr.as_ref().map_or(abi::CQ_FORMAT_UNSPEC, |attr| attr.format);
     let entry_len = entry_len(format).ok_or(Errno(abi::ENOSYS))?;
     if let Some(attr) = attr {
-        if ![abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD].contains(&attr.wait_obj) {
-            return Err(Errno(abi::ENOSYS));
-        }
+        check_wait(attr.wait_obj)?;
         if format == abi::CQ_FORMAT_UNSPEC {
             attr.format = abi::CQ_FORMAT_CONTEXT;
         }

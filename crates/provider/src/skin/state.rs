@@ -127,22 +127,24 @@ impl State {
 
     /// Returns an error if an endpoint or a region is bound to the counter of this number.
     pub fn check_counter(&self, number: usize) -> Result<(), Errno> {
-        if self.engine.regions.values().any(|region| region.counters.contains(&Some(number))) {
-            return Err(Errno(abi::EBUSY));
-        }
+        free_unless(self.engine.regions.values().any(|region| region.counters.contains(&Some(number))))?;
         self.check_unbound(|reports| reports.counters.contains(&Some(number)))
     }
 
     fn check_unbound(&self, is_bound: impl Fn(&Reports) -> bool) -> Result<(), Errno> {
         let mut all = self.engine.endpoints.iter();
-        if all.any(|(_, endpoint)| is_bound(&endpoint.reports)) { Err(Errno(abi::EBUSY)) } else { Ok(()) }
+        free_unless(all.any(|(_, endpoint)| is_bound(&endpoint.reports)))
     }
 
     /// Returns an error if an endpoint is bound to the address vector of this number.
     pub fn check_addresses(&self, number: usize) -> Result<(), Errno> {
-        let is_bound = self.uses.iter().flatten().any(|used| used.addresses == Some(number));
-        if is_bound { Err(Errno(abi::EBUSY)) } else { Ok(()) }
+        free_unless(self.uses.iter().flatten().any(|used| used.addresses == Some(number)))
     }
+}
+
+/// Returns an error if an object is bound.
+fn free_unless(is_bound: bool) -> Result<(), Errno> {
+    if is_bound { Err(Errno(abi::EBUSY)) } else { Ok(()) }
 }
 
 /// The state of a domain, behind a lock.

@@ -3,7 +3,7 @@
 use super::guard::Errno;
 use super::state::{Shared, State};
 use crate::abi::{self, Opaque};
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -21,8 +21,7 @@ pub struct Wait {
 impl Wait {
     /// Begins a wait of `timeout` milliseconds, which has no end if that is negative.
     pub fn new(timeout: c_int) -> Self {
-        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
-        Self { until: timeout.map(|timeout| Instant::now() + timeout), polls: 0 }
+        Self { until: timeout_of(timeout).map(|timeout| Instant::now() + timeout), polls: 0 }
     }
 
     /// Waits for what the caller looks for. Returns false if the time is up. `is_nothing` says whether there is nothing
@@ -43,18 +42,28 @@ impl Wait {
         if state.prepare_sleep() && is_nothing(&state) {
             state.sleepers += 1;
             drop(state);
-            sleep(descriptor, left);
+            // SAFETY: the descriptor is open as long as the domain, which the program must not close while it waits.
+            sleep(unsafe { BorrowedFd::borrow_raw(descriptor) }, left);
             shared.lock().sleepers -= 1;
         }
         true
     }
 }
 
-fn sleep(descriptor: c_int, left: Option<Duration>) {
+/// Returns an error if objects cannot be waited for in such a way.
+pub fn check_wait(wanted: c_uint) -> Result<(), Errno> {
+    let known = [abi::WAIT_NONE, abi::WAIT_UNSPEC, abi::WAIT_YIELD, abi::WAIT_FD];
+    if known.contains(&wanted) { Ok(()) } else { Err(Errno(abi::ENOSYS)) }
+}
+
+/// Returns a timeout of libfabric in milliseconds; `None` for one that is negative, which never ends.
+pub fn timeout_of(timeout: c_int) -> Option<Duration> {
+    u64::try_from(timeout).ok().map(Duration::from_millis)
+}
+
+/// Sleeps until the descriptor is readable, or for this time at most. Whatever ends the sleep, the caller looks again.
+pub fn sleep(descriptor: BorrowedFd<'_>, left: Option<Duration>) {
     let limit = left.and_then(|left| Timespec::try_from(left).ok());
-    // SAFETY: the descriptor is open as long as the domain, which the program must not close while it waits.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    // Whatever ends the sleep, the caller looks again.
     let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], limit.as_ref());
 }
 

@@ -42,3 +42,4 @@ pub use netdyno_protocol::vi::{
     ViAttributes, ViHandle, ViQuery, View, WaitHandle, Work, descriptor,
 };
 pub use provider::{News, Provider};
+pub use udp::host::{encode as encode_host, parse as parse_host};

@@ -2,7 +2,7 @@
 
 use super::{EndpointObject, or_progress, wants};
 use crate::abi::{self, AtomicAttr, AtomicMsg, AtomicOps, Domain, Ep, IoCount, Opaque};
-use crate::engine::{Atomic, Kind, MOST_VALUES, Operation, Place};
+use crate::engine::{Atomic, Datatype, MOST_VALUES, Operation, Place};
 use crate::frame::MOST_SEGMENTS;
 use crate::memory::{Memory, Segment};
 use crate::skin::guard::{Errno, entries};
@@ -36,19 +36,19 @@ enum Form {
 }
 
 /// Returns the operation and the type of two numbers of libfabric, if there is such an operation of this form.
-fn parse(form: Form, datatype: c_uint, op: c_uint) -> Result<(Operation, Kind), Errno> {
+fn parse(form: Form, datatype: c_uint, op: c_uint) -> Result<(Operation, Datatype), Errno> {
     let none = Errno(abi::EOPNOTSUPP);
-    let (operation, kind) = (Operation::of(op).ok_or(none)?, Kind::of(datatype).ok_or(none)?);
-    let fits = kind.has(operation)
+    let (operation, datatype) = (Operation::of(op).ok_or(none)?, Datatype::of(datatype).ok_or(none)?);
+    let fits = datatype.has(operation)
         && operation.compares() == (form == Form::Compare)
         && (operation != Operation::Read || form == Form::Fetch);
-    if fits { Ok((operation, kind)) } else { Err(none) }
+    if fits { Ok((operation, datatype)) } else { Err(none) }
 }
 
 /// Returns the longest access with such an operation.
 fn most(form: Form, datatype: c_uint, op: c_uint) -> Result<AtomicAttr, Errno> {
-    let (_, kind) = parse(form, datatype, op)?;
-    Ok(AtomicAttr { count: MOST_VALUES / kind.len(), size: kind.len() })
+    let (_, datatype) = parse(form, datatype, op)?;
+    Ok(AtomicAttr { count: MOST_VALUES / datatype.len(), size: datatype.len() })
 }
 
 /// Values in the program's memory.
@@ -72,10 +72,10 @@ impl<'a> Values<'a> {
     ///
     /// # Safety
     /// As for [`Memory::new`].
-    unsafe fn memory(self, kind: Kind) -> Memory {
+    unsafe fn memory(self, datatype: Datatype) -> Memory {
         let segment = |part: &IoCount| Segment {
             address: part.addr.expose_provenance() as u64,
-            len: (part.count.saturating_mul(kind.len())) as u64,
+            len: (part.count.saturating_mul(datatype.len())) as u64,
         };
         // SAFETY: as the caller has promised.
         unsafe { Memory::new(self.0.iter().map(segment)) }
@@ -162,10 +162,10 @@ impl EndpointObject {
     /// The memory must be as the manual prescribes.
     unsafe fn access(&self, request: Request<'_>) -> Result<isize, Errno> {
         let Request { form, peer, place, context, flags, is_silent, .. } = request;
-        let (operation, kind) = parse(form, request.datatype, request.op)?;
+        let (operation, datatype) = parse(form, request.datatype, request.op)?;
         // SAFETY: as the caller has promised.
         let [mut operands, comparands, result] = [request.operands, request.comparands, request.result]
-            .map(|values| unsafe { values.memory(kind) });
+            .map(|values| unsafe { values.memory(datatype) });
         // A read has no operands. Programs may pass some.
         if operation == Operation::Read {
             operands = Memory::default();
@@ -178,7 +178,7 @@ impl EndpointObject {
             return Err(Errno(abi::EINVAL));
         }
         let result = (form != Form::Write).then_some(result);
-        let atomic = Atomic { operation, kind, len, operands, comparands, result };
+        let atomic = Atomic { operation, datatype, len, operands, comparands, result };
         let mut state = self.shared.lock();
         let used = state.used(self.number)?;
         let target = state.target(&used, peer)?;

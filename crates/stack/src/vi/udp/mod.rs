@@ -42,7 +42,7 @@
 //! A peer that sends to an unknown number is told so, at a limited rate, and so learns that this provider
 //! has restarted. A reader of the network can read the numbers, because there is no encryption.
 
-mod host;
+pub mod host;
 mod lines;
 mod links;
 mod memory;
