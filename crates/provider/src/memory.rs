@@ -82,16 +82,28 @@ impl Memory {
 
     /// Calls `each` with the address and the length of each part of `len` bytes from `offset` on.
     #[inline]
-    fn each_part(&self, offset: usize, len: usize, mut each: impl FnMut(u64, usize)) {
-        let (mut offset, mut left) = (offset, len);
-        for segment in &self.segments {
-            let skipped = offset.min(segment.len as usize);
-            let taken = left.min(segment.len as usize - skipped);
-            if taken > 0 {
-                each(segment.address + skipped as u64, taken);
-            }
-            (offset, left) = (offset - skipped, left - taken);
+    fn each_part(&self, offset: usize, len: usize, each: impl FnMut(u64, usize)) {
+        each_part(&self.segments, offset, len, each);
+    }
+}
+
+/// Returns `len` bytes of segments from `offset` on, or as many as there are.
+pub fn part_of(segments: &[Segment], offset: usize, len: usize) -> SmallVec<[Segment; 1]> {
+    let mut parts = SmallVec::new();
+    each_part(segments, offset, len, |address, len| parts.push(Segment { address, len: len as u64 }));
+    parts
+}
+
+#[inline]
+fn each_part(segments: &[Segment], offset: usize, len: usize, mut each: impl FnMut(u64, usize)) {
+    let (mut offset, mut left) = (offset, len);
+    for segment in segments {
+        let skipped = offset.min(segment.len as usize);
+        let taken = left.min(segment.len as usize - skipped);
+        if taken > 0 {
+            each(segment.address + skipped as u64, taken);
         }
+        (offset, left) = (offset - skipped, left - taken);
     }
 }
 

@@ -43,6 +43,8 @@ struct Run<'a> {
     arguments: &'a [&'a str],
     wire: &'a str,
     faults: Option<&'a str>,
+    /// Switches of the provider.
+    switches: &'a [(&'a str, &'a str)],
 }
 
 impl Run<'_> {
@@ -59,7 +61,7 @@ impl Run<'_> {
         command.arg(self.program).args(self.arguments);
         prepare(&mut command, self.compiler);
         command.env("FI_PROVIDER_PATH", self.folder).env("FI_PROVIDER", "netdyno");
-        command.env("FI_NETDYNO_WIRE", self.wire);
+        command.env("FI_NETDYNO_WIRE", self.wire).envs(self.switches.iter().copied());
         command.envs(self.faults.map(|faults| ("FI_NETDYNO_FAULTS", faults)));
         // MPICH: libfabric also within a host.
         command.env("MPIR_CVAR_CH4_NETMOD", "ofi").env("MPIR_CVAR_NOLOCAL", "1");
@@ -89,6 +91,7 @@ fn on_each_mpi(name: &str, test: impl Fn(Run<'_>)) {
             arguments: &[],
             wire: "shm",
             faults: None,
+            switches: &[],
         });
     }
 }
@@ -131,6 +134,38 @@ fn what_the_network_loses_is_sent_again() {
     on_each_mpi("semantics", |run| {
         let faults = Some("loss=0.05,dup=0.02,reorder=0.05,corrupt=0.01");
         assert_well(&Run { wire: "udp", faults, arguments: &["500"], ..run }.output());
+    });
+}
+
+/// The ways to make progress, and the switches of Speight et al. (1999), section 5.
+const SWITCHES: &[&[(&str, &str)]] = &[
+    &[("FI_NETDYNO_PROGRESS", "kernel")],
+    &[("FI_NETDYNO_PROGRESS", "interrupt")],
+    &[("FI_NETDYNO_PROGRESS", "offload")],
+    &[("FI_NETDYNO_ACK", "explicit"), ("FI_NETDYNO_COPY", "staged"), ("FI_NETDYNO_WAKEUP", "event")],
+    &[("FI_NETDYNO_WAKEUP", "spin")],
+];
+
+#[test]
+fn every_switch_leaves_mpi_as_it_is() {
+    for (name, arguments) in [("semantics", &["300"][..]), ("threads", &[]), ("parting", &["100", "1"])] {
+        on_each_mpi(name, |run| {
+            for &switches in SWITCHES {
+                let is_kernel = switches[0].1 == "kernel";
+                let wire = if is_kernel { "udp" } else { "shm" };
+                let ranks = if name == "parting" { 3 } else { 2 };
+                assert_well(&Run { ranks, wire, arguments, switches, ..run }.output());
+            }
+        });
+    }
+}
+
+#[test]
+fn the_message_layer_repeats_what_an_unreliable_network_loses() {
+    on_each_mpi("semantics", |run| {
+        let switches = &[("FI_NETDYNO_ACK", "explicit")];
+        let faults = Some("loss=0.02,dup=0.02,reorder=0.05,corrupt=0.01");
+        assert_well(&Run { wire: "udp", faults, switches, arguments: &["60"], ..run }.output());
     });
 }
 

@@ -142,6 +142,8 @@ pub struct Completions {
     pub queues: Slab<VecDeque<Completion>>,
     /// The counters.
     pub counters: Slab<Counter>,
+    /// Whether something was reported since [`Completions::take_news`].
+    has_news: bool,
 }
 
 impl Completions {
@@ -157,8 +159,14 @@ impl Completions {
         }
     }
 
+    /// Returns whether something was reported since the last call.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
     /// Counts the end of an operation.
     pub fn count(&mut self, counter: usize, is_failed: bool) {
+        self.has_news = true;
         if let Some(counter) = self.counters.get_mut(counter) {
             if is_failed {
                 counter.errors += 1;
@@ -172,6 +180,7 @@ impl Completions {
     pub fn push(&mut self, reports: &Reports, op: Op, completion: Completion) {
         if let Some(queue) = reports.queues[op as usize].and_then(|number| self.queues.get_mut(number)) {
             queue.push_back(completion);
+            self.has_news = true;
         }
     }
 }

@@ -38,6 +38,7 @@ pub use endpoint::Endpoint;
 pub use links::{Copied, LONGEST, LinkEvent, Links, PAYLOAD, Payload, PeerNo, RECEIVES, SELF};
 pub use onesided::{Access, Place, Region};
 pub use receiving::Posting;
+use receiving::Pull;
 pub use sending::{Send, Target, Until, Wants};
 
 use crate::frame::{Header, Kind};
@@ -129,6 +130,10 @@ pub struct Engine<L> {
     transfers: Slab<Transfer>,
     /// Messages of this process to itself.
     own: VecDeque<Vec<u8>>,
+    /// Messages that are to be copied out of the memory of their senders.
+    pulls: VecDeque<Pull>,
+    /// Whether they wait until [`Engine::progress`]. Otherwise a message is copied at once.
+    is_deferring: bool,
 }
 
 /// Returns the number of a sender: its peer and its endpoint.
@@ -148,7 +153,25 @@ impl<L: Links> Engine<L> {
             busy: VecDeque::new(),
             transfers: Slab::new(),
             own: VecDeque::new(),
+            pulls: VecDeque::new(),
+            is_deferring: false,
         }
+    }
+
+    /// Says whether long messages are copied in [`Engine::progress`] alone, so that the call that posts a receive does
+    /// not take that time.
+    pub fn set_deferring(&mut self, is_deferring: bool) {
+        self.is_deferring = is_deferring;
+    }
+
+    /// Returns whether long messages are to be copied.
+    pub fn has_deferred(&self) -> bool {
+        !self.pulls.is_empty()
+    }
+
+    /// Returns whether messages wait for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.busy.is_empty()
     }
 
     fn peer(&mut self, peer: PeerNo) -> &mut Peer {
@@ -189,7 +212,7 @@ impl<L: Links> Engine<L> {
             self.answer(peer, Header::new(Kind::Name), &introduction);
         }
         self.pump();
-        is_any
+        is_any | self.pull_next()
     }
 
     /// Returns the next event. `is_busy` says that there was one before.
@@ -387,6 +410,7 @@ impl<L: Links> Engine<L> {
 
     /// Closes an endpoint. What peers still send to it is refused.
     pub fn close(&mut self, endpoint: u16) {
+        self.pull_all();
         let Some(mut closed) = self.endpoints.try_remove(endpoint.into()) else { return };
         for Unexpected { arrival, body } in closed.take_messages() {
             self.answer_taken(arrival.peer, &body, Some(Failure::NoEndpoint));

@@ -178,6 +178,7 @@ impl<L: Links> Engine<L> {
 
     /// Ends the access to a region. Peers that still read or write it get an error.
     pub fn withdraw(&mut self, key: u64) {
+        self.pull_all();
         self.regions.remove(&key);
         let is_from_region = |origin| matches!(origin, Origin::Region { key: other, .. } if other == key);
         self.end_streams(Failure::NoMemory, is_from_region);

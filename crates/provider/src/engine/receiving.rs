@@ -7,7 +7,8 @@ use super::{
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, parse_segments};
 use crate::matching::{Envelope, ReceiveId, Wanted};
-use crate::memory::Memory;
+use crate::memory::{Memory, Segment, part_of};
+use smallvec::SmallVec;
 
 /// A receive to be posted.
 #[derive(Clone, Debug)]
@@ -24,6 +25,22 @@ pub struct Posting {
     pub is_reported: bool,
     /// Whether it takes several messages, one behind the other.
     pub is_of_several: bool,
+}
+
+/// Most bytes that a messaging thread copies before it lets the program go first.
+const PULLED_AT_ONCE: usize = 64 * 1024;
+
+/// A message that is to be copied out of the sender's memory.
+#[derive(Debug)]
+pub struct Pull {
+    endpoint: u16,
+    landing: Landing,
+    /// The sender's transfer, and its memory.
+    theirs: u32,
+    segments: SmallVec<[Segment; 1]>,
+    /// Number of bytes that are wanted, and of those that are copied.
+    wanted: usize,
+    done: usize,
 }
 
 impl Arrival {
@@ -261,38 +278,68 @@ impl<L: Links> Engine<L> {
                 let len = landing.memory().write(0, &bytes);
                 return self.landed(endpoint, landing, len, None);
             }
-            Body::Offered { .. } if self.peer(arrival.peer).is_lost => {
-                return self.landed(endpoint, landing, 0, Some(Failure::PeerLost));
-            }
             Body::Offered { transfer, segments } => (transfer, segments),
         };
         let wanted = arrival.len.min(landing.memory().len());
+        let pull = Pull { endpoint, landing, theirs, segments, wanted, done: 0 };
+        if self.is_deferring {
+            self.pulls.push_back(pull);
+        } else {
+            self.pull(pull, usize::MAX);
+        }
+    }
+
+    /// Copies a part of one of the messages that are to be copied.
+    pub(super) fn pull_next(&mut self) -> bool {
+        let Some(pull) = self.pulls.pop_front() else { return false };
+        let goes_on = self.pull(pull, PULLED_AT_ONCE);
+        self.pulls.extend(goes_on);
+        true
+    }
+
+    /// Copies the rest of all messages that are to be copied.
+    pub(super) fn pull_all(&mut self) {
+        while let Some(pull) = self.pulls.pop_front() {
+            self.pull(pull, usize::MAX);
+        }
+    }
+
+    /// Copies up to `most` bytes of a message out of the sender's memory. Returns what is left to do. If the system does
+    /// not copy, asks for pieces.
+    fn pull(&mut self, pull: Pull, most: usize) -> Option<Pull> {
+        let Pull { endpoint, landing, theirs, segments, wanted, done } = pull;
+        let peer = landing.arrival().peer;
+        if self.peer(peer).is_lost {
+            self.landed(endpoint, landing, 0, Some(Failure::PeerLost));
+            return None;
+        }
+        let len = most.min(wanted - done);
         let copied = if wanted == 0 {
             Copied::Whole
         } else {
-            self.links.pull(arrival.peer, &segments, &landing.memory().part(0, wanted))
+            self.links.pull(peer, &part_of(&segments, done, len), &landing.memory().part(done, len))
         };
         match copied {
+            Copied::Whole if done + len < wanted => {
+                return Some(Pull { endpoint, landing, theirs, segments, wanted, done: done + len });
+            }
             Copied::Whole => {
-                self.answer_done(arrival.peer, theirs, None);
+                self.answer_done(peer, theirs, None);
                 self.landed(endpoint, landing, wanted, None);
             }
             Copied::Failed => {
-                self.answer_done(arrival.peer, theirs, Some(Failure::NotCopied));
+                self.answer_done(peer, theirs, Some(Failure::NotCopied));
                 self.landed(endpoint, landing, 0, Some(Failure::NotCopied));
             }
             Copied::NotHere => {
                 let role = Role::Landing { landing, got: 0, wanted, theirs, failure: None };
-                let number = self.transfers.insert(Transfer { peer: arrival.peer, endpoint, role });
-                let accept = Header {
-                    transfer: theirs,
-                    other: number as u32,
-                    len: wanted as u64,
-                    ..Header::new(Kind::Accept)
-                };
-                self.answer(arrival.peer, accept, &[]);
+                let number = self.transfers.insert(Transfer { peer, endpoint, role });
+                let (other, len) = (number as u32, wanted as u64);
+                let accept = Header { transfer: theirs, other, len, ..Header::new(Kind::Accept) };
+                self.answer(peer, accept, &[]);
             }
         }
+        None
     }
 
     /// Reports that the bytes of a message are there.

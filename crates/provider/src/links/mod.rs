@@ -3,6 +3,7 @@
 //! A process asks for a connection when it first sends something. Two processes may ask each other at the same time.
 //! Then there are two VIs, and each process sends over the first that it learns of. It receives from both.
 
+mod acks;
 mod copying;
 mod identity;
 mod nic;
@@ -10,6 +11,7 @@ mod settings;
 mod sleep;
 
 pub use identity::{NAME_LEN, Name, Process};
+pub use settings::{Progress, Switches, Wakeup};
 
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo, SELF};
 use crate::memory::{Memory, Segment};
@@ -18,7 +20,7 @@ use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, 
 use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
-use settings::{SettingError, Wire, faults, host, own_address, own_wire, udp_timeout};
+use settings::{Copying, SettingError, Wire, faults, host, own_address, own_wire, udp_timeout};
 use sleep::Sleep;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Deref;
@@ -137,6 +139,7 @@ pub struct ViLinks {
     by_vi: FxHashMap<(Wire, ViHandle), PeerNo>,
     /// Where a thread sleeps; made when it is first wanted.
     sleep: Option<Sleep>,
+    switches: Switches,
     /// Time without an answer after which a process is lost over UDP.
     timeout: Duration,
     /// The port that this process serves.
@@ -159,9 +162,9 @@ impl ViLinks {
     /// Opens the connections of this process.
     ///
     /// # Errors
-    /// Returns an error if the system refuses memory, a socket or another resource, or if `FI_NETDYNO_WIRE` is wrong.
+    /// Returns an error if the system refuses memory, a socket or another resource, or if a variable is wrong.
     pub fn open() -> Result<Self, LinksError> {
-        let own_wire = own_wire()?;
+        let (own_wire, switches) = (own_wire()?, Switches::read()?);
         let nonce: [u8; 16] = random::bytes().unwrap_or_default();
         let proof = Box::new(nonce);
         let mut process = Process {
@@ -173,8 +176,8 @@ impl ViLinks {
             udp: [0; 18],
         };
         let timeout = udp_timeout()?;
-        let shm = Nic::open(WireKind::Shm, &process.discriminator(), None)?;
-        let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, timeout)?;
+        let shm = Nic::open(WireKind::Shm, &process.discriminator(), None, switches.acks)?;
+        let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, (timeout, switches))?;
         process.udp = Process::udp_of(&udp.host());
         let own = Link::new(process, Wire::Shm);
         Ok(Self {
@@ -186,6 +189,7 @@ impl ViLinks {
             peers: [(nonce, 0)].into_iter().collect(),
             by_vi: FxHashMap::default(),
             sleep: None,
+            switches,
             timeout,
             served: None,
             first: Wire::Shm,
@@ -202,6 +206,11 @@ impl ViLinks {
     pub fn process(&self) -> &Process {
         debug_assert_eq!(*self.proof, self.process.nonce);
         &self.process
+    }
+
+    /// Returns the switches.
+    pub fn switches(&self) -> Switches {
+        self.switches
     }
 
     /// Returns the time without an answer after which a process is lost over UDP.
@@ -232,7 +241,7 @@ impl ViLinks {
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let bound = if is_any { SocketAddr::new(any, port) } else { address };
-        let mut udp = open_udp(bound, &self.process, self.timeout)?;
+        let mut udp = open_udp(bound, &self.process, (self.timeout, self.switches))?;
         let discriminator = identity::discriminator_of(port);
         udp.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
         self.shm.wait_at(&discriminator).map_err(|_| LinksError::Served)?;
@@ -581,16 +590,21 @@ impl ViLinks {
     /// Returns the process id of a peer, if the system copies between its memory and this process's.
     fn copies(&mut self, peer: PeerNo) -> Option<u32> {
         let Link { process, wire, copies, .. } = &mut self.links[peer];
-        let is_allowed = || *wire == Wire::Shm && copying::is_allowed(process);
+        let is_wanted = *wire == Wire::Shm && self.switches.copying == Copying::Direct;
+        let is_allowed = || is_wanted && copying::is_allowed(process);
         copies.get_or_insert_with(is_allowed).then_some(process.pid)
     }
 }
 
-fn open_udp(address: SocketAddr, process: &Process, timeout: Duration) -> Result<Nic, LinksError> {
+fn open_udp(
+    address: SocketAddr,
+    process: &Process,
+    (timeout, switches): (Duration, Switches),
+) -> Result<Nic, LinksError> {
     // Two processes draw different faults.
     let seed = process.nonce.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
     let options = UdpOptions::new().bind(address).peer_timeout(timeout).faults(faults()?).seed(seed);
-    Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout))?)
+    Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout), switches.acks)?)
 }
 
 /// Returns the process that serves a port of a host.

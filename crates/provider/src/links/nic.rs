@@ -1,6 +1,9 @@
 //! A provider of Virtual Interfaces with the memory of its VIs: descriptors, and buffers of one message each.
 
+use super::acks::{Acks, PREFIX, Taken};
+use super::settings::Acks as WhoAcks;
 use crate::engine::{LONGEST, Payload, RECEIVES};
+use crate::frame::LONGEST_HEADER;
 use netdyno_host::pages::Pages;
 use netdyno_stack::vi::{
     Address, Completed, Config, ConnHandle, ConnectError, DescriptorAt, Level, MemAttributes, MemHandle,
@@ -8,18 +11,23 @@ use netdyno_stack::vi::{
     View, WaitHandle, WireKind, Work,
 };
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Number of sends of a VI that may be incomplete.
 const SENDS: usize = 16;
+/// Number of receives of a VI where the message layer acknowledges: an acknowledgement may come for each message.
+const RECEIVES_WITH_ACKS: usize = 2 * RECEIVES as usize;
 /// Number of descriptors of a VI.
-const SLOTS: usize = RECEIVES as usize + SENDS;
+const SLOTS: usize = RECEIVES_WITH_ACKS + SENDS;
 /// Length of a descriptor in bytes.
 const DESCRIPTOR_LEN: usize = 64;
+/// Length of a buffer in bytes.
+const BUFFER_LEN: usize = PREFIX + LONGEST;
 /// Distance of two buffers in bytes. With a power of two, the beginnings of all would share a few lines of the cache.
 const STRIDE: usize = LONGEST + 64;
 /// Number of requests that may wait until the next look. Further ones are refused, and repeated.
@@ -64,6 +72,8 @@ struct Block {
     complete: usize,
     /// Number of messages that the caller has not given back.
     taken: usize,
+    /// The acknowledgements of the message layer, if it acknowledges.
+    acks: Option<Acks>,
 }
 
 impl Block {
@@ -109,6 +119,55 @@ impl Block {
         is_sound
     }
 
+    /// Returns whether a send is free.
+    fn has_room(&mut self, provider: &mut Provider, vi: ViHandle) -> bool {
+        // One look in many finds that many sends are complete.
+        let is_sound = self.posted - self.complete < SENDS || self.take_complete_sends(provider, vi);
+        is_sound && self.posted - self.complete < SENDS
+    }
+
+    /// Sends a message, which `write` puts into a buffer. Returns its bytes; `None` if that is impossible now.
+    fn send(
+        &mut self,
+        provider: &mut Provider,
+        vi: ViHandle,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Option<&[u8]> {
+        if !self.has_room(provider, vi) {
+            return None;
+        }
+        let slot = RECEIVES_WITH_ACKS + self.posted % SENDS;
+        // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
+        let room = unsafe { slice::from_raw_parts_mut(self.buffer(slot), BUFFER_LEN) };
+        let len = write(room);
+        self.write(slot, &self.describe(slot, Operation::Send, len));
+        // SAFETY: the block is registered, and kept as long as the VI.
+        let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
+        self.posted += usize::from(posted.is_ok());
+        posted.is_ok().then_some(&room[..len])
+    }
+
+    /// Acknowledges what has come, now or later.
+    fn acknowledge(&mut self, provider: &mut Provider, vi: ViHandle) {
+        let Some(acks) = &self.acks else { return };
+        let bytes = acks.acknowledgement();
+        let is_sent = self.send(provider, vi, |room| put(room, &bytes)).is_some();
+        self.acks.iter_mut().for_each(|acks| acks.is_owed = !is_sent);
+    }
+
+    /// Sends messages again that nobody acknowledges, and acknowledgements that could not be sent.
+    fn retry(&mut self, provider: &mut Provider, vi: ViHandle) {
+        if self.acks.as_ref().is_some_and(|acks| acks.is_owed) {
+            self.acknowledge(provider, vi);
+        }
+        let now = Instant::now();
+        while let Some(bytes) = self.acks.as_mut().and_then(|acks| acks.next_again(now)).map(<[u8]>::to_vec)
+            && self.send(provider, vi, |room| put(room, &bytes)).is_some()
+        {
+            self.acks.iter_mut().for_each(Acks::sent_again);
+        }
+    }
+
     /// Writes the descriptor of a slot.
     fn write(&self, slot: usize, descriptor: &[u8; DESCRIPTOR_LEN]) {
         // SAFETY: the slot is in the block, and its descriptor is not posted.
@@ -116,6 +175,12 @@ impl Block {
             ptr::copy_nonoverlapping(descriptor.as_ptr(), self.at(slot * DESCRIPTOR_LEN), DESCRIPTOR_LEN)
         };
     }
+}
+
+/// Puts bytes into a buffer. Returns their number.
+fn put(room: &mut [u8], bytes: &[u8]) -> usize {
+    room[..bytes.len()].copy_from_slice(bytes);
+    bytes.len()
 }
 
 /// A connection that was accepted.
@@ -151,10 +216,13 @@ pub struct Nic {
     row: u32,
     /// Time for a peer to answer a request; `None` for ever.
     answer_timeout: Option<Duration>,
+    /// Whether the message layer acknowledges, and the VI is unreliable.
+    has_acks: bool,
 }
 
 impl Nic {
     /// Opens a provider, and waits for requests at a discriminator. A peer may take `answer_timeout` to answer a request.
+    /// `acks` says who makes messages reliable.
     ///
     /// # Errors
     /// Returns an error if the system refuses memory, a socket or another resource.
@@ -162,6 +230,7 @@ impl Nic {
         wire: WireKind,
         discriminator: &[u8],
         answer_timeout: Option<Duration>,
+        acks: WhoAcks,
     ) -> Result<Self, OpenError> {
         let attributes = NicAttributes { vis: 1 << 16, ..NicAttributes::default() };
         let mut provider = Provider::open(Config::new(wire).attributes(attributes))?;
@@ -175,6 +244,7 @@ impl Nic {
             connected: Vec::new(),
             row: 0,
             answer_timeout,
+            has_acks: acks == WhoAcks::Explicit,
         };
         nic.keep_waiting();
         Ok(nic)
@@ -210,8 +280,8 @@ impl Nic {
     /// Returns a new VI with its receives posted; `None` if the system has no room.
     pub fn create_vi(&mut self) -> Option<ViHandle> {
         let attributes = ViAttributes {
-            level: Level::Delivery,
-            transfer_bytes: LONGEST as u32,
+            level: if self.has_acks { Level::Unreliable } else { Level::Delivery },
+            transfer_bytes: BUFFER_LEN as u32,
             qos: 0,
             tag: self.tag,
             can_be_written: false,
@@ -226,11 +296,13 @@ impl Nic {
             let _ = self.provider.deregister(base, handle);
             return None;
         };
-        let mut block = Block { pages, handle, receives: Vec::new(), posted: 0, complete: 0, taken: 0 };
-        let receive = |slot| block.describe(slot, Operation::Receive, LONGEST);
-        block.receives = (0..RECEIVES.into()).map(receive).collect();
+        let acks = self.has_acks.then(|| Acks::new(Instant::now()));
+        let mut block = Block { pages, handle, receives: Vec::new(), posted: 0, complete: 0, taken: 0, acks };
+        let receives = if self.has_acks { RECEIVES_WITH_ACKS } else { RECEIVES.into() };
+        block.receives =
+            (0..receives).map(|slot| block.describe(slot, Operation::Receive, BUFFER_LEN)).collect();
         self.blocks.insert(vi, block);
-        (0..RECEIVES.into()).try_for_each(|slot| self.post_receive(vi, slot)).ok()?;
+        (0..receives).try_for_each(|slot| self.post_receive(vi, slot)).ok()?;
         Some(vi)
     }
 
@@ -327,27 +399,37 @@ impl Nic {
 
     /// Sends a message, if the VI has a free send.
     pub fn try_send(&mut self, vi: ViHandle, header: &[u8], payload: Payload<'_>) -> bool {
-        let Some(block) = self.blocks.get_mut(&vi) else { return false };
-        // One look in many finds that many sends are complete.
-        if block.posted - block.complete == SENDS && !block.take_complete_sends(&mut self.provider, vi) {
+        let Self { provider, blocks, .. } = self;
+        let Some(block) = blocks.get_mut(&vi) else { return false };
+        let Some(acks) = &block.acks else {
+            return block.send(provider, vi, |room| payload.write_behind(header, room)).is_some();
+        };
+        if acks.kept() >= RECEIVES.into() {
             return false;
         }
-        if block.posted - block.complete == SENDS {
-            return false;
-        }
-        let slot = usize::from(RECEIVES) + block.posted % SENDS;
-        // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
-        let room = unsafe { slice::from_raw_parts_mut(block.buffer(slot), LONGEST) };
-        let len = payload.write_behind(header, room);
-        block.write(slot, &block.describe(slot, Operation::Send, len));
-        // SAFETY: the block is registered, and kept as long as the VI.
-        let posted = unsafe { self.provider.post(vi, Side::Send, block.descriptor(slot)) };
-        block.posted += usize::from(posted.is_ok());
-        posted.is_ok()
+        let mut prefixed = SmallVec::<[u8; PREFIX + LONGEST_HEADER]>::from_slice(&acks.prefix());
+        prefixed.extend_from_slice(header);
+        let sent = block.send(provider, vi, |room| payload.write_behind(&prefixed, room)).map(<[u8]>::to_vec);
+        let now = Instant::now();
+        sent.as_ref().zip(block.acks.as_mut()).map(|(sent, acks)| acks.keep(sent, now)).is_some()
     }
 
     /// Returns the next event of the connected VIs.
     pub fn next(&mut self) -> Option<NicEvent> {
+        loop {
+            match self.next_done()? {
+                NicEvent::Message(buffer) => {
+                    if let Some(buffer) = self.acknowledged(buffer) {
+                        return Some(NicEvent::Message(buffer));
+                    }
+                }
+                event @ NicEvent::Broken(_) => return Some(event),
+            }
+        }
+    }
+
+    /// Returns the next event, and with it what the message layer sends for itself.
+    fn next_done(&mut self) -> Option<NicEvent> {
         let count = self.connected.len();
         // The next message is likely of the same peer. After some messages of it, the others come first.
         let first = usize::from(self.row >= IN_A_ROW);
@@ -371,6 +453,24 @@ impl Nic {
         None
     }
 
+    /// Returns a message without its prefix if the caller gets it, and acknowledges it, where the message layer does that.
+    fn acknowledged(&mut self, buffer: Buffer) -> Option<Buffer> {
+        let Self { provider, blocks, .. } = self;
+        let Some(block) = blocks.get_mut(&buffer.vi) else { return Some(buffer) };
+        let Some(acks) = &mut block.acks else { return Some(buffer) };
+        let taken = acks.take(&buffer, Instant::now());
+        if taken != Taken::Nothing {
+            block.acknowledge(provider, buffer.vi);
+        }
+        if taken == Taken::Next {
+            // SAFETY: the message is longer than its prefix.
+            let bytes = unsafe { buffer.bytes.add(PREFIX) };
+            return Some(Buffer { bytes, len: buffer.len - PREFIX, ..buffer });
+        }
+        self.give_back(buffer);
+        None
+    }
+
     /// Posts the receive of a message again.
     pub fn give_back(&mut self, Buffer { vi, slot, .. }: Buffer) {
         if let Some(block) = self.blocks.get_mut(&vi) {
@@ -387,13 +487,17 @@ impl Nic {
             let Some(block) = self.blocks.get_mut(vi) else { continue };
             block.take_complete_sends(&mut self.provider, *vi);
             is_flushed &= block.complete == block.posted && self.provider.is_delivered(*vi);
+            is_flushed &= block.acks.as_ref().is_none_or(|acks| acks.kept() == 0 && !acks.is_owed);
         }
         is_flushed
     }
 
     /// Prepares for a sleep, which the next call of [`Nic::maintain`] ends. Returns the longest permitted sleep.
     pub fn prepare_sleep(&mut self) -> Duration {
-        self.provider.prepare_sleep()
+        let now = Instant::now();
+        let all = self.blocks.values().filter_map(|block| block.acks.as_ref());
+        let due = all.filter_map(|acks| acks.until_due(now)).min().unwrap_or(Duration::MAX);
+        self.provider.prepare_sleep().min(due)
     }
 
     /// Hears of requests, answers and lost peers, and checks timers.
@@ -401,6 +505,11 @@ impl Nic {
         self.provider.progress();
         // The receives of a VI tell of its end, behind the messages that came before.
         while self.provider.next_news().is_some() {}
+        if self.has_acks {
+            for vi in &self.connected {
+                self.blocks.get_mut(vi).into_iter().for_each(|block| block.retry(&mut self.provider, *vi));
+            }
+        }
     }
 }
 

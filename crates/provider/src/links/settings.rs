@@ -19,12 +19,116 @@ pub enum Wire {
     Udp,
 }
 
+/// Who makes progress: `FI_NETDYNO_PROGRESS`. The ways other than the first stand for the three protocol stacks of
+/// Brightwell et al. (2003), section 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// The calls of the program.
+    #[default]
+    Caller,
+    /// The kernel's sockets, and a thread that they wake. Bytes are copied twice.
+    Kernel,
+    /// A thread on the processor of the program, which a message wakes, like an interrupt. It moves bytes to where they
+    /// belong.
+    Interrupt,
+    /// A thread on a processor of its own, which never sleeps, like a network interface.
+    Offload,
+}
+
+/// How a messaging thread tells the program of a message: `FI_NETDYNO_WAKEUP` (Speight et al. 1999, section 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakeup {
+    /// The program sleeps until the thread wakes it.
+    Event,
+    /// The program looks at a variable.
+    Spin,
+}
+
+/// How the bytes of long messages travel: `FI_NETDYNO_COPY` (Speight et al. 1999, section 5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// Through registered buffers on both sides.
+    Staged,
+    /// From the memory of the sender to that of the receiver.
+    #[default]
+    Direct,
+}
+
+/// Who makes messages reliable: `FI_NETDYNO_ACK` (Speight et al. 1999, section 5.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acks {
+    /// The message layer: the receiver acknowledges each message, and the sender repeats those that are lost.
+    Explicit,
+    /// The Virtual Interface.
+    #[default]
+    None,
+}
+
+/// The switches of the provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Who makes progress.
+    pub progress: Progress,
+    /// How a messaging thread tells the program of a message; `None` if it does not have to.
+    pub wakeup: Option<Wakeup>,
+    /// How the bytes of long messages travel.
+    pub copying: Copying,
+    /// Who makes messages reliable.
+    pub acks: Acks,
+}
+
+impl Switches {
+    /// Reads the switches from the environment.
+    ///
+    /// # Errors
+    /// Returns an error if one has an unknown value.
+    pub fn read() -> Result<Self, SettingError> {
+        let progress = [
+            ("caller", Progress::Caller),
+            ("kernel", Progress::Kernel),
+            ("interrupt", Progress::Interrupt),
+            ("offload", Progress::Offload),
+        ];
+        let progress = choice("FI_NETDYNO_PROGRESS", progress)?.unwrap_or_default();
+        // The kernel copies into a buffer, and the thread out of it.
+        let usual = if progress == Progress::Kernel { Copying::Staged } else { Copying::Direct };
+        Ok(Self {
+            progress,
+            wakeup: choice("FI_NETDYNO_WAKEUP", [("event", Wakeup::Event), ("spin", Wakeup::Spin)])?,
+            copying: choice("FI_NETDYNO_COPY", [("staged", Copying::Staged), ("direct", Copying::Direct)])?
+                .unwrap_or(usual),
+            acks: choice("FI_NETDYNO_ACK", [("explicit", Acks::Explicit), ("none", Acks::None)])?
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Returns whether a thread of this provider makes progress.
+    pub fn has_thread(&self) -> bool {
+        self.progress != Progress::Caller || self.wakeup.is_some()
+    }
+}
+
+/// Returns the value of a variable that has one of these; `None` if it is not set.
+fn choice<T: Copy, const N: usize>(
+    variable: &'static str,
+    values: [(&'static str, T); N],
+) -> Result<Option<T>, SettingError> {
+    let Ok(text) = env::var(variable) else { return Ok(None) };
+    match values.iter().find(|(name, _)| *name == text) {
+        Some((_, value)) => Ok(Some(*value)),
+        None => {
+            let names = values.map(|(name, _)| name).join(" or ");
+            Err(SettingError::Choice { variable, text, names })
+        }
+    }
+}
+
 /// Why a variable cannot be used.
 #[derive(Debug, Error)]
 pub enum SettingError {
-    /// There is no such wire.
-    #[error("FI_NETDYNO_WIRE is '{0}': use shm or udp")]
-    Wire(String),
+    /// A variable has a value that it cannot have.
+    #[error("{variable} is '{text}': use {names}")]
+    Choice { variable: &'static str, text: String, names: String },
     /// There is no such address.
     #[error("FI_NETDYNO_ADDRESS is '{0}': use an address of this host, such as 192.0.2.1")]
     Address(String),
@@ -36,14 +140,10 @@ pub enum SettingError {
     Timeout(String),
 }
 
-/// Returns the wire within this host: `FI_NETDYNO_WIRE`.
+/// Returns the wire within this host: `FI_NETDYNO_WIRE`, or shared memory unless the kernel makes progress.
 pub fn own_wire() -> Result<Wire, SettingError> {
-    match env::var("FI_NETDYNO_WIRE") {
-        Err(_) => Ok(Wire::Shm),
-        Ok(name) if name == "shm" => Ok(Wire::Shm),
-        Ok(name) if name == "udp" => Ok(Wire::Udp),
-        Ok(name) => Err(SettingError::Wire(name)),
-    }
+    let usual = if Switches::read()?.progress == Progress::Kernel { Wire::Udp } else { Wire::Shm };
+    Ok(choice("FI_NETDYNO_WIRE", [("shm", Wire::Shm), ("udp", Wire::Udp)])?.unwrap_or(usual))
 }
 
 /// Returns an address of this host that peers on other hosts reach: `FI_NETDYNO_ADDRESS`, or that of the default route,

@@ -1,6 +1,7 @@
 //! The C interface: the objects and tables of functions of libfabric.
 
 mod addresses;
+mod agent;
 mod counter;
 mod domain;
 mod endpoint;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 #[repr(C)]
 pub struct CqObject {
@@ -20,6 +20,8 @@ pub struct CqObject {
     pub number: usize,
     /// The program has asked a waiting thread to return.
     is_signaled: AtomicBool,
+    /// With a messaging thread: the number of news at the last look that left nothing in the queue.
+    seen: AtomicU32,
     /// Length of an entry in bytes: the formats are beginnings of the longest one.
     entry_len: usize,
 }
@@ -62,8 +64,10 @@ pub fn open(shared: Arc<Shared>, attr: Option<&mut CqAttr>, context: Opaque) -> 
         }
     }
     let number = shared.lock().engine.completions.queues.insert(Default::default());
+    // Not the present number, so that the first look is not left out.
+    let seen = AtomicU32::new(shared.news().wrapping_sub(1));
     let header = Cq { fid: object::fid(abi::CLASS_CQ, context, &OPS), ops: object::table(&CQ_OPS) };
-    Ok(CqObject { header, shared, number, is_signaled: AtomicBool::new(false), entry_len }.give())
+    Ok(CqObject { header, shared, number, is_signaled: AtomicBool::new(false), seen, entry_len }.give())
 }
 
 /// Returns the longest form of an entry.
@@ -82,9 +86,18 @@ fn entry_of(completion: &Completion) -> Entry {
 impl CqObject {
     /// Reads up to `count` entries into `buf`, and their senders into `sources` if that is not null.
     unsafe fn read(&self, buf: *mut c_void, count: usize, sources: *mut u64) -> Result<isize, Errno> {
+        let news = self.shared.news();
+        if self.shared.switches.has_thread() && self.seen.load(Ordering::Relaxed) == news {
+            self.shared.wait_for_news(news);
+            return Err(Errno(abi::EAGAIN));
+        }
         let mut state = self.shared.lock();
         if self.is_empty(&state) || count == 0 {
-            state.progress();
+            self.shared.progress_of_caller(&mut state);
+        }
+        if self.is_empty(&state) {
+            // What is reported after this look changes the number.
+            self.seen.store(news, Ordering::Relaxed);
         }
         let mut done = 0;
         while done < count
@@ -139,7 +152,7 @@ impl CqObject {
     /// Makes progress, and returns whether the queue has an entry.
     pub fn is_ready(&self) -> bool {
         let mut state = self.shared.lock();
-        !self.is_empty(&state) || state.progress() && !self.is_empty(&state)
+        !self.is_empty(&state) || self.shared.progress_of_caller(&mut state) && !self.is_empty(&state)
     }
 
     /// Returns whether a thread may sleep until the queue has an entry.

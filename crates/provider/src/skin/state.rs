@@ -3,16 +3,24 @@
 use super::guard::Errno;
 use crate::abi;
 use crate::engine::{Engine, Reports, Target};
-use crate::links::{Name, ViLinks};
+use crate::links::{Name, Switches, ViLinks, Wakeup};
 use rustc_hash::FxHashMap;
+use rustix::thread::futex;
+use rustix::time::Timespec;
 use slab::Slab;
 use smallvec::SmallVec;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Polls of a flush before it sleeps between two.
 const POLLS_OF_FLUSH: u32 = 10_000;
+
+/// Longest sleep of a look at a completion queue, which a messaging thread ends.
+const LONGEST_LOOK: Duration = Duration::from_millis(1);
 
 /// The addresses that a program has inserted.
 #[derive(Debug, Default)]
@@ -59,6 +67,8 @@ pub struct State {
     flush_until: Option<Instant>,
     /// Number of threads that sleep in functions of this provider.
     pub sleepers: usize,
+    /// Whether the messaging thread sleeps.
+    is_agent_asleep: bool,
 }
 
 impl State {
@@ -92,6 +102,31 @@ impl State {
             self.wake();
         }
         is_ready
+    }
+
+    /// Prepares for a sleep of the messaging thread. Returns the descriptor; `None` if the thread must look again.
+    pub fn prepare_agent_sleep(&mut self) -> Option<RawFd> {
+        let is_alone = self.sleepers == 0 && !self.is_watched;
+        let descriptor = self.engine.links.descriptor().ok()?.as_raw_fd();
+        let is_ready = !self.engine.has_deferred()
+            && self.engine.links.prepare_sleep(is_alone)
+            && !self.progress()
+            && !self.engine.links.take_news();
+        self.is_agent_asleep = is_ready;
+        is_ready.then_some(descriptor)
+    }
+
+    /// Notes that the messaging thread is awake.
+    pub fn end_agent_sleep(&mut self) {
+        self.is_agent_asleep = false;
+    }
+
+    /// Wakes the messaging thread if there is work that only it does.
+    fn wake_agent(&mut self) {
+        if self.is_agent_asleep && self.engine.has_deferred() {
+            self.is_agent_asleep = false;
+            self.engine.links.wake();
+        }
     }
 
     /// Returns the endpoint at an address of an address vector.
@@ -148,7 +183,15 @@ fn free_unless(is_bound: bool) -> Result<(), Errno> {
 }
 
 /// The state of a domain, behind a lock.
-pub struct Shared(Mutex<State>);
+pub struct Shared {
+    state: Mutex<State>,
+    /// The switches.
+    pub switches: Switches,
+    /// Changes when an operation is complete. A program with a messaging thread looks here first.
+    news: AtomicU32,
+    /// Number of threads of the program that want the state. The messaging thread lets them go first.
+    wanted: AtomicU32,
+}
 
 // SAFETY: the engine holds addresses of the program's memory, which any thread of the program may access. All else in it
 // is of this process, and the lock lets one thread at a time use it.
@@ -156,18 +199,68 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
+/// The state, while nobody else uses it.
+pub struct Held<'a> {
+    shared: &'a Shared,
+    /// `None` at the end.
+    guard: Option<MutexGuard<'a, State>>,
+}
+
+impl Deref for Held<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.guard.as_ref().expect("the state is held until the end")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.guard.as_mut().expect("the state is held until the end")
+    }
+}
+
+impl Drop for Held<'_> {
+    /// Tells threads that wait for the messaging thread what is new.
+    fn drop(&mut self) {
+        if !self.shared.switches.has_thread() {
+            return;
+        }
+        self.wake_agent();
+        let is_news = self.engine.completions.take_news();
+        self.guard = None;
+        if is_news {
+            // The queue is read under the lock, so this word orders nothing.
+            self.shared.news.fetch_add(1, Ordering::Relaxed);
+            if self.shared.switches.wakeup == Some(Wakeup::Event) {
+                // An error says that nobody sleeps.
+                let _ = futex::wake(&self.shared.news, futex::Flags::PRIVATE, u32::MAX >> 1);
+            }
+        }
+    }
+}
+
 impl Shared {
     /// Returns the state of a new domain.
     pub fn new(links: ViLinks) -> Self {
         let (addresses, uses) = (Slab::new(), Vec::new());
-        Self(Mutex::new(State {
-            engine: Engine::new(links),
-            addresses,
-            uses,
-            is_watched: false,
-            flush_until: None,
-            sleepers: 0,
-        }))
+        let switches = links.switches();
+        let mut engine = Engine::new(links);
+        engine.set_deferring(switches.has_thread());
+        Self {
+            state: Mutex::new(State {
+                engine,
+                addresses,
+                uses,
+                is_watched: false,
+                flush_until: None,
+                sleepers: 0,
+                is_agent_asleep: false,
+            }),
+            switches,
+            news: AtomicU32::new(0),
+            wanted: AtomicU32::new(0),
+        }
     }
 
     /// Waits until all that was sent has left this process, or until its receivers have ended. A program that has seen
@@ -199,8 +292,48 @@ impl Shared {
     }
 
     /// Waits until no other thread uses the state.
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> Held<'_> {
+        if !self.switches.has_thread() {
+            return self.hold();
+        }
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        let held = self.hold();
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+        held
+    }
+
+    fn hold(&self) -> Held<'_> {
         // A panic inside has become an error number. The state is used further.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Held { shared: self, guard: Some(guard) }
+    }
+
+    /// Waits, as the messaging thread, until no other thread uses the state or wants it. The lock itself is not fair: a
+    /// thread that takes it again and again would keep the others out.
+    pub fn lock_as_agent(&self) -> Held<'_> {
+        while self.wanted.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
+        self.hold()
+    }
+
+    /// Makes progress, unless the messaging thread does.
+    pub fn progress_of_caller(&self, state: &mut State) -> bool {
+        !self.switches.has_thread() && state.progress()
+    }
+
+    /// Returns a number that changes when an operation is complete.
+    pub fn news(&self) -> u32 {
+        self.news.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a moment, as the program that looked when the number of news was `seen` and found nothing: until the
+    /// messaging thread wakes it, or not at all.
+    pub fn wait_for_news(&self, seen: u32) {
+        if self.switches.wakeup == Some(Wakeup::Event) {
+            let limit = Timespec { tv_sec: 0, tv_nsec: LONGEST_LOOK.subsec_nanos().into() };
+            // Whatever ends the sleep, the caller looks again.
+            let _ = futex::wait(&self.news, futex::Flags::PRIVATE, seen, Some(&limit));
+        }
     }
 }

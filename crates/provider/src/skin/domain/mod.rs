@@ -2,6 +2,7 @@
 
 mod region;
 
+use super::agent::Agent;
 use super::guard::{Errno, entries, missing};
 use super::object::{self, Object};
 use super::state::Shared;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct DomainObject {
     header: Domain,
     pub shared: Arc<Shared>,
+    /// The messaging thread, which holds the state as well.
+    agent: Option<Agent>,
 }
 
 // SAFETY: the object begins with a `fid_domain`.
@@ -66,7 +69,9 @@ pub fn open(context: Opaque) -> Result<*mut Domain, Errno> {
         ops: object::table(&DOMAIN_OPS),
         mr: object::table(&REGION_OPS),
     };
-    Ok(DomainObject { header, shared: Arc::new(Shared::new(links)) }.give())
+    let shared = Arc::new(Shared::new(links));
+    let agent = Agent::start(&shared).map_err(|_| Errno(abi::EAGAIN))?;
+    Ok(DomainObject { header, shared, agent }.give())
 }
 
 /// Returns the state of a domain.
@@ -80,12 +85,14 @@ pub unsafe fn shared<P>(domain: *mut P) -> Result<Arc<Shared>, Errno> {
 
 entries! {
     fn close(fid: *mut Fid) -> c_int {
+        let domain = DomainObject::of(fid)?;
         // The objects of the domain that are open hold its state.
-        if Arc::strong_count(&DomainObject::of(fid)?.shared) > 1 {
+        if Arc::strong_count(&domain.shared) > 1 + usize::from(domain.agent.is_some()) {
             return Err(Errno(abi::EBUSY));
         }
-        let domain = DomainObject::take(fid);
-        domain.shared.flush();
+        let DomainObject { shared, agent, .. } = *DomainObject::take(fid);
+        shared.flush();
+        agent.into_iter().for_each(|agent| agent.end(&shared));
         Ok(0)
     }
 
