@@ -9,9 +9,11 @@
 //! * [`unpaired`]: the ratio of two unpaired samples.
 //! * [`logp`]: the LogP signature.
 //! * [`bulk`]: the parameters as functions of the message's size.
+//! * [`comb`]: the protocol stacks of Brightwell et al. (2003).
 //! * [`contention`]: a pair while other pairs communicate.
 //! * [`overlap`]: the overlap of computation and messages.
 //! * [`registration`]: the cost of registered memory.
+//! * [`speight`]: the experiment of Speight et al. (1999), section 5.
 //! * [`sweep`]: the run time of a program over the dials of its link.
 //! * [`validation`]: the dials of a link against the parameters that they set.
 //! * [`verbs`]: the registry of the verbs.
@@ -23,6 +25,7 @@
 
 mod bench;
 pub mod bulk;
+pub mod comb;
 pub mod contention;
 mod figure;
 pub mod layer;
@@ -35,6 +38,7 @@ pub mod reading;
 pub mod record;
 pub mod registration;
 pub mod show;
+pub mod speight;
 pub mod stats;
 mod steady;
 pub mod strata;

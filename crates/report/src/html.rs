@@ -16,6 +16,7 @@ mod heading;
 mod lean;
 mod names;
 mod overlap;
+mod paper;
 mod parts;
 mod plot;
 mod registration;
@@ -76,6 +77,7 @@ pub fn render(records: &[Record]) -> String {
         @if !sized.is_empty() { (bulk::overview(&sized)) }
         @for subject in &sized { (bulk::layer(subject, &notes)) }
         (contention::sections(&crowds))
+        (paper::sections(records, &overlaps))
         (overlap::sections(&overlaps, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))

@@ -25,6 +25,7 @@ mod lines;
 mod logp;
 mod notes;
 mod overlap;
+mod paper;
 mod registration;
 mod strata;
 pub mod sweep;

@@ -11,6 +11,7 @@ use crate::lines::{Lines, length};
 use crate::logp;
 use crate::notes::{Note, Notes, marks};
 use crate::overlap;
+use crate::paper;
 use crate::registration;
 use crate::strata;
 use crate::validation;
@@ -54,6 +55,7 @@ pub fn render(record: &Record, width: usize) -> String {
     ratios(&mut lines, &record.ratios);
     doubts(&mut lines, &notes, record);
     verdicts(&mut lines, record);
+    of_paper(&mut lines, record);
     lines.text
 }
 
@@ -68,6 +70,15 @@ fn verdicts(lines: &mut Lines, record: &Record) {
     for (name, bulk) in sized {
         lines.wrapped(&format!("{name}: {}", bulk::verdict(bulk)), "", "    ");
     }
+}
+
+/// Writes what the repetition of a paper's experiment says.
+fn of_paper(lines: &mut Lines, record: &Record) {
+    let sentences = paper::sentences(record);
+    if !sentences.is_empty() {
+        lines.rule();
+    }
+    sentences.iter().for_each(|sentence| lines.wrapped(sentence, "", "    "));
 }
 
 fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, ratios: &[Ratio]) {

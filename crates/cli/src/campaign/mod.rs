@@ -28,7 +28,8 @@ use doubts::{
     dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, same_processes_doubt,
     too_few_doubt,
 };
-use netdyno_clock::place::{self};
+use netdyno_clock::place;
+use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::record::{LayerResult, Record, SCHEMA};
@@ -65,6 +66,19 @@ pub struct Conditions {
     pub dials: Option<Dials>,
     /// Time profile of the dials.
     pub profile: Option<Profile>,
+}
+
+/// A layer that is measured in a way of its own.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The layer.
+    pub layer: Layer,
+    /// Its name in the report.
+    pub label: String,
+    /// The wait policy; `None` for the default.
+    pub wait: Option<Wait>,
+    /// Environment variables of its processes.
+    pub variables: Vec<(&'static str, OsString)>,
 }
 
 /// Measures with `method` and writes the record. Checks that the output is writable before it measures
@@ -144,6 +158,24 @@ impl Campaign {
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
+    /// Checks layers that are each measured in a way of their own: several may be of one layer.
+    pub fn of_variants(
+        method: Box<dyn Method>,
+        variants: Vec<Variant>,
+        measuring: &Measuring,
+        ranks: Option<Rc<Ranks>>,
+    ) -> Result<Self, Fault> {
+        let layers: Vec<Layer> = variants.iter().map(|variant| variant.layer).collect();
+        let site = Site::find(&layers, measuring, method.procs(), ranks)?;
+        let conditions = Conditions::default();
+        let benches = variants.into_iter().map(|Variant { layer, label, wait, variables }| {
+            let bench = bench(layer, &conditions, measuring, wait, &site)?;
+            Ok(Bench { label: Some(label), variables, ..bench })
+        });
+        let benches = benches.collect::<Result<_, Fault>>()?;
+        Ok(Self { method, benches, site, measuring: measuring.clone() })
+    }
+
     /// Adds environment variables to all worker processes.
     pub fn put(&mut self, variables: &[(&'static str, OsString)]) {
         for bench in &mut self.benches {
@@ -211,6 +243,7 @@ impl Campaign {
             peer_environment,
             results,
             ratios,
+            paper: None,
             interrupted,
             doubts,
         })

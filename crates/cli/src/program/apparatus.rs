@@ -85,32 +85,10 @@ impl Apparatus {
             // The name alone would mean the provider `netdyno`.
             ("FI_HOOK", joined(OsStr::new("ofi_hook_netdyno"), ";", "FI_HOOK")),
         ];
-        // The user's own settings of these variables take precedence.
-        let unsaid = self.defaults().into_iter().filter(|(name, _)| env::var_os(name).is_none());
-        variables.extend(unsaid.map(|(name, value)| (name, value.into())));
+        variables.extend(through_libfabric(self.provider.as_deref()));
         // The option takes precedence over the variable FI_PROVIDER, which is its default.
         variables.extend(self.provider.iter().map(|provider| ("FI_PROVIDER", provider.into())));
         variables
-    }
-
-    /// Returns the variables that make an MPI send every message through libfabric.
-    fn defaults(&self) -> Vec<(&'static str, String)> {
-        let mut defaults = vec![
-            // MPICH: use libfabric, even between ranks of one host.
-            ("MPIR_CVAR_CH4_NETMOD", "ofi".into()),
-            ("MPIR_CVAR_NOLOCAL", "1".into()),
-            // Open MPI: the same. Collective operations in shared memory would bypass libfabric.
-            ("OMPI_MCA_pml", "cm".into()),
-            ("OMPI_MCA_mtl", "ofi".into()),
-            ("OMPI_MCA_coll", "^sm,han".into()),
-        ];
-        if let Some(provider) = &self.provider {
-            // In libfabric before 1.18 tcp needs ofi_rxm on top of it.
-            let both = if provider == "tcp" { "tcp,tcp;ofi_rxm".into() } else { provider.clone() };
-            defaults.push(("OMPI_MCA_opal_common_ofi_provider_include", both.clone()));
-            defaults.push(("OMPI_MCA_mtl_ofi_provider_include", both));
-        }
-        defaults
     }
 
     /// Returns the libfabric provider, if it is known.
@@ -128,6 +106,33 @@ impl Apparatus {
         Account::read_all(self.folder.path())
             .map_err(|error| Fault::Failed(format!("cannot read what the ranks have left: {error}")))
     }
+}
+
+/// Returns the variables that make an MPI send every message through libfabric, as far as the user has not set them.
+pub fn through_libfabric(provider: Option<&str>) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![
+        // MPICH: use libfabric, even between ranks of one host.
+        ("MPIR_CVAR_CH4_NETMOD", "ofi".into()),
+        ("MPIR_CVAR_NOLOCAL", "1".into()),
+        // Open MPI: the same. Collective operations in shared memory would bypass libfabric.
+        ("OMPI_MCA_pml", "cm".into()),
+        ("OMPI_MCA_mtl", "ofi".into()),
+        ("OMPI_MCA_coll", "^sm,han".into()),
+    ];
+    if let Some(provider) = provider {
+        // In libfabric before 1.18 tcp needs ofi_rxm on top of it.
+        let both = if provider == "tcp" { "tcp,tcp;ofi_rxm" } else { provider };
+        variables.push(("OMPI_MCA_opal_common_ofi_provider_include", both.into()));
+        variables.push(("OMPI_MCA_mtl_ofi_provider_include", both.into()));
+    }
+    variables.retain(|(name, _)| env::var_os(name).is_none());
+    variables
+}
+
+/// Lays netdyno's provider into a folder, where libfabric finds it.
+pub fn lay_provider(folder: &Path) -> Result<(), Fault> {
+    let path = PROVIDER.find()?;
+    symlink(&path, folder.join(PROVIDER.installed)).map_err(|error| unlaid(&error))
 }
 
 /// Returns the shift from clock ticks to ticks of stamps. It is computed here for all ranks, because they

@@ -10,6 +10,7 @@ pub mod layers;
 pub mod logp;
 pub mod man;
 pub mod overlap;
+pub mod paper;
 pub mod plugin;
 pub mod registration;
 pub mod report;
@@ -34,6 +35,7 @@ use layers::LayersArgs;
 use logp::LogpArgs;
 use man::ManArgs;
 use overlap::OverlapArgs;
+use paper::PaperArgs;
 use plugin::PluginArgs;
 use registration::RegistrationArgs;
 use report::ReportArgs;
@@ -107,6 +109,7 @@ registry! {
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
         Registration(RegistrationArgs) in registration:
             registration::run(args, context.ranks), Some(&args.bench.measuring);
+        Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some(&args.measuring);
     }
     "Run programs over another link" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;

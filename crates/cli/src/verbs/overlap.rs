@@ -102,7 +102,7 @@ impl From<CombMethod> for plan::Method {
 }
 
 /// Parses the size of a message for `overlap`.
-fn message_size(text: &str) -> Result<usize, String> {
+pub fn message_size(text: &str) -> Result<usize, String> {
     let size = bytes(text).map_err(|error| format!("{error}, from 8B to 1GiB"))?;
     let size = Some(size).filter(|size| (SIZES.0..=SIZES.1).contains(size));
     size.ok_or_else(|| "must be from 8B to 1GiB".into())
@@ -145,10 +145,13 @@ fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
 
 /// The COMB methods: computation that goes on behind messages.
 #[derive(Debug)]
-struct Comb {
-    sizes: Vec<usize>,
-    queue: usize,
-    methods: Vec<plan::Method>,
+pub struct Comb {
+    /// Sizes of messages, ascending.
+    pub sizes: Vec<usize>,
+    /// Number of messages that the polling method keeps under way in each direction.
+    pub queue: usize,
+    /// The methods. Without any, only messages alone are measured.
+    pub methods: Vec<plan::Method>,
 }
 
 impl Method for Comb {
@@ -173,7 +176,7 @@ impl Comb {
     /// Returns warnings about requested sizes and a queue length that the layer does not support.
     fn not_offered(&self, overlap: &Overlap) -> Vec<Doubt> {
         let mut doubts = Vec::new();
-        let offered: Vec<usize> = overlap.sizes.iter().map(|size| size.size_bytes).collect();
+        let offered: Vec<usize> = overlap.trips.iter().map(|trip| trip.size_bytes).collect();
         let missing: Vec<String> = self
             .sizes
             .iter()

@@ -116,8 +116,10 @@ fn is_kept(drawn: &Drawn) -> Option<bool> {
         let register = memory.register.unwrap_or_default().of(bytes);
         if register == 0 { f64::INFINITY } else { cached as f64 / register as f64 }
     });
-    let is_due = shares.iter().any(|share| *share < KEPT[0]);
-    (is_due || shares.iter().all(|share| *share > KEPT[1])).then_some(is_due)
+    // Noise moves the shares that are measured, by as much as it moves the costs.
+    let reach = 1.0 + 2.5 * drawn.truth.noise.share;
+    let is_due = shares.iter().any(|share| share * reach < KEPT[0]);
+    (is_due || shares.iter().all(|share| *share > KEPT[1] * reach)).then_some(is_due)
 }
 
 fn is_known(cost: &Parameter, truth: f64, noise: f64) -> bool {

@@ -133,7 +133,8 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
             sizes.into_iter().map(|size| Ok((size, PilotPace::of(bench, size)?))).collect()
         };
     let trips = paced(trip_sizes(&sizes, last), bench)?;
-    let sizes = paced(sizes, bench)?;
+    // Without a method, only messages alone are measured.
+    let sizes = if plan.methods.is_empty() { Vec::new() } else { paced(sizes, bench)? };
     let pass_ns: f64 = sizes.iter().map(|(_, pace)| pace.pass_ns(queue, &plan.methods)).sum();
     let thrift = if bench.layer.is_virtual() {
         1.0

@@ -11,6 +11,7 @@
 pub(crate) mod doubt;
 mod environment;
 mod layer_result;
+mod paper;
 pub(crate) mod parameter;
 pub(crate) mod plateau;
 mod ratio;
@@ -20,6 +21,7 @@ pub use crate::verbs::Found;
 pub use doubt::Doubt;
 pub use environment::{ClockReading, Detours, Environment};
 pub use layer_result::LayerResult;
+pub use paper::Paper;
 pub use parameter::{Parameter, Parameters, PerByte, Status, TIMES};
 pub use plateau::{Limit, Plateau};
 pub use ratio::Ratio;
@@ -55,6 +57,9 @@ pub struct Record {
     /// Ratios between layers whose launches were interleaved, paired by launch.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
+    /// The experiment of a paper that the run repeats; null for other runs.
+    #[serde(default)]
+    pub paper: Option<Paper>,
     /// Number of the signal that ended the run early; null if it ended by itself.
     #[serde(default)]
     pub interrupted: Option<i32>,

@@ -20,7 +20,7 @@ use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, 
 use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
-use settings::{Copying, SettingError, Wire, faults, host, own_address, own_wire, udp_timeout};
+use settings::{Copying, SettingError, Wire, faults, host, mark, own_address, own_wire, udp_timeout};
 use sleep::Sleep;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Deref;
@@ -179,6 +179,7 @@ impl ViLinks {
         let shm = Nic::open(WireKind::Shm, &process.discriminator(), None, switches.acks)?;
         let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, (timeout, switches))?;
         process.udp = Process::udp_of(&udp.host());
+        mark();
         let own = Link::new(process, Wire::Shm);
         Ok(Self {
             shm,

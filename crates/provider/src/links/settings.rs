@@ -10,6 +10,9 @@ use thiserror::Error;
 /// Time without an answer after which a process is lost over UDP. Nobody answers while it computes without a call.
 const UDP_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Number of processors that the system can name.
+const MOST_CPUS: usize = 1024;
+
 /// The wire of a VI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
@@ -75,6 +78,8 @@ pub struct Switches {
     pub copying: Copying,
     /// Who makes messages reliable.
     pub acks: Acks,
+    /// The processor of the thread that makes progress: `FI_NETDYNO_CPU`; `None` for one that fits.
+    pub cpu: Option<usize>,
 }
 
 impl Switches {
@@ -99,6 +104,7 @@ impl Switches {
                 .unwrap_or(usual),
             acks: choice("FI_NETDYNO_ACK", [("explicit", Acks::Explicit), ("none", Acks::None)])?
                 .unwrap_or_default(),
+            cpu: cpu()?,
         })
     }
 
@@ -106,6 +112,13 @@ impl Switches {
     pub fn has_thread(&self) -> bool {
         self.progress != Progress::Caller || self.wakeup.is_some()
     }
+}
+
+/// Returns the processor of the thread that makes progress.
+fn cpu() -> Result<Option<usize>, SettingError> {
+    let Ok(text) = env::var("FI_NETDYNO_CPU") else { return Ok(None) };
+    let number = text.parse().ok().filter(|cpu| *cpu < MOST_CPUS);
+    number.map(Some).ok_or(SettingError::Cpu(text))
 }
 
 /// Returns the value of a variable that has one of these; `None` if it is not set.
@@ -129,6 +142,9 @@ pub enum SettingError {
     /// A variable has a value that it cannot have.
     #[error("{variable} is '{text}': use {names}")]
     Choice { variable: &'static str, text: String, names: String },
+    /// There is no such processor.
+    #[error("FI_NETDYNO_CPU is '{0}': use the number of a processor, from 0")]
+    Cpu(String),
     /// There is no such address.
     #[error("FI_NETDYNO_ADDRESS is '{0}': use an address of this host, such as 192.0.2.1")]
     Address(String),
@@ -170,6 +186,15 @@ pub fn udp_timeout() -> Result<Duration, SettingError> {
     let Ok(text) = env::var("FI_NETDYNO_TIMEOUT") else { return Ok(UDP_TIMEOUT) };
     let seconds = text.parse().ok().filter(|seconds| (1..=86400 * 365).contains(seconds));
     seconds.map(Duration::from_secs).ok_or(SettingError::Timeout(text))
+}
+
+/// Makes the file that says that a process has opened this provider: `FI_NETDYNO_MARK`. Who starts a program learns by
+/// it that the program uses the provider.
+pub fn mark() {
+    if let Ok(file) = env::var("FI_NETDYNO_MARK") {
+        // A file that cannot be made is one that is missed.
+        let _ = std::fs::write(file, []);
+    }
 }
 
 /// Returns the faults of the network that are made on purpose: `FI_NETDYNO_FAULTS`.

@@ -77,8 +77,9 @@ struct Engine {
 
 impl Engine {
     fn run(&self) {
-        let is_offload = self.shared.switches.progress == Progress::Offload;
-        if self.shared.switches.progress == Progress::Interrupt {
+        let switches = self.shared.switches;
+        let is_offload = switches.progress == Progress::Offload;
+        if [Progress::Interrupt, Progress::Kernel].contains(&switches.progress) {
             prefer();
         }
         let mut placed = None;
@@ -86,7 +87,7 @@ impl Engine {
             // The program may bind itself to a processor later than it opens the domain.
             if placed.is_none_or(|at: Instant| at.elapsed() >= LONGEST_SLEEP) {
                 placed = Some(Instant::now());
-                place(is_offload);
+                place(is_offload, switches.cpu);
             }
             if is_offload { self.poll() } else { self.wait() }
         }
@@ -120,17 +121,21 @@ impl Engine {
     }
 }
 
-/// Lets this thread run before the program, as an interrupt does. Without the right to that it runs beside it.
+/// Lets this thread run before the program, as an interrupt and the kernel do. Without the right to that it runs beside it.
 fn prefer() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter is valid. Zero is this thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
 }
 
-/// Puts this thread on the processors of the program, or on another one.
-fn place(is_elsewhere: bool) {
+/// Puts this thread on the processor of this number, or on the processors of the program, or on another one.
+fn place(is_elsewhere: bool, cpu: Option<usize>) {
     let Ok(of_program) = sched_getaffinity(Some(rustix::process::getpid())) else { return };
-    let wanted = if is_elsewhere { elsewhere(&of_program) } else { Some(of_program) };
+    let wanted = match cpu {
+        Some(cpu) => Some(single(cpu)),
+        None if is_elsewhere => elsewhere(&of_program),
+        None => Some(of_program),
+    };
     // Where that is not allowed, the thread stays.
     let _ = wanted.map(|wanted| sched_setaffinity(None, &wanted));
 }
@@ -141,10 +146,11 @@ fn elsewhere(of_program: &CpuSet) -> Option<CpuSet> {
     // SAFETY: the call has no arguments that could be wrong.
     let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).ok()?;
     let own = (0..CpuSet::MAX_CPU).find(|cpu| of_program.is_set(*cpu))?;
-    if of_program.count() != 1 || all < 2 {
-        return None;
-    }
-    let mut wanted = CpuSet::new();
-    wanted.set((own + all / 2) % all);
-    Some(wanted)
+    (of_program.count() == 1 && all > 1).then(|| single((own + all / 2) % all))
+}
+
+fn single(cpu: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    set
 }

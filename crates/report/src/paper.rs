@@ -1,0 +1,159 @@
+//! What the repetition of a paper's experiment says, beside what the paper says.
+
+use crate::overlap::{in_rate, percent_and_interval};
+use netdyno_measure::comb::{Named, Stack};
+use netdyno_measure::overlap::record::{Overlap, Quantity, SizeOverlap};
+use netdyno_measure::record::{Paper, Record};
+use netdyno_measure::show::{NONE, Size, number_and_interval, time};
+use netdyno_measure::speight::{Section5, Variant};
+use std::ops::RangeInclusive;
+
+/// Sizes of short messages in section 5: less than 1 KiB.
+pub const SHORT: RangeInclusive<usize> = 1..=1023;
+const ALL: RangeInclusive<usize> = 1..=usize::MAX;
+/// Sizes of long messages.
+const LONG: RangeInclusive<usize> = 16 << 10..=usize::MAX;
+
+/// Returns the sentences about the experiment that a record repeats; none for other records.
+pub fn sentences(record: &Record) -> Vec<String> {
+    match record.paper {
+        None => Vec::new(),
+        Some(Paper::Comb) => of_comb(record),
+        Some(Paper::Speight5) => of_section_5(&Section5::of(&record.results, record.options.confidence)),
+    }
+}
+
+/// Returns what section 5 of Speight et al. (1999) found, and what was found here.
+fn of_section_5(section: &Section5<'_>) -> Vec<String> {
+    let gain = |change, sizes| section.gain(change, sizes);
+    let [short_acks, long_acks] = [SHORT, LONG].map(|sizes| gain(Variant::NoAcks, sizes));
+    let [short_copies, long_copies] = [SHORT, LONG].map(|sizes| gain(Variant::NoCopies, sizes));
+    let [short_spin, long_spin] = [SHORT, LONG].map(|sizes| gain(Variant::Spinning, sizes));
+    let all = gain(Variant::AllThree, ALL);
+    let [short_all, long_all] = [SHORT, LONG].map(|sizes| gain(Variant::AllThree, sizes));
+    let without = gain(Variant::WithoutThread, ALL);
+    let ratio = |above, below, sizes| factor(&section.ratio(above, below, sizes));
+    vec![
+        format!(
+            "Without acknowledgements of the message layer a half round trip is {} shorter below 1 KiB, and {} from 16 KiB \
+             on; in the paper 19.5 % below 1 KiB, and less for longer messages. {}",
+            percent_and_interval(&short_acks),
+            percent_and_interval(&long_acks),
+            if is_above(&short_acks, 0.0) && exceeds(&short_acks, &long_acks) {
+                "The shape holds: an acknowledgement is a message of a fixed cost."
+            } else {
+                "The shape does not hold: an acknowledgement here is a short message within the host, the sender does not \
+                 wait for it, and the wake-up of the thread costs many times as much."
+            }
+        ),
+        format!(
+            "Without copies it is {} shorter below 1 KiB, and {} from 16 KiB on; in the paper 46 % on average, and more for \
+             longer messages. {}",
+            percent_and_interval(&short_copies),
+            percent_and_interval(&long_copies),
+            if is_above(&long_copies, 0.0) && exceeds(&long_copies, &short_copies) {
+                "The shape holds for long messages. Up to 8 KiB this provider sends every message through a buffer, because \
+                 a copy of that size costs less than an agreement with the receiver."
+            } else {
+                "The shape does not hold: copies cost little beside the wake-up of the thread."
+            }
+        ),
+        format!(
+            "With a variable in place of an event it is {} shorter below 1 KiB, and {} from 16 KiB on; in the paper 38 % below \
+             1 KiB. {}",
+            percent_and_interval(&short_spin),
+            percent_and_interval(&long_spin),
+            if is_above(&short_spin, 0.0) {
+                "The shape holds: a wake-up by the system is a fixed cost."
+            } else {
+                "The shape does not hold: the thread itself must be woken by the system in both cases, and shares the \
+                 processor of the program."
+            }
+        ),
+        format!(
+            "All three changes make it {} shorter, {} below 1 KiB and {} from 16 KiB on; in the paper 51 to 55 % at all sizes. \
+             {}",
+            percent_and_interval(&all),
+            percent_and_interval(&short_all),
+            percent_and_interval(&long_all),
+            if is_above(&all, 0.0) && (value(&short_all) - value(&long_all)).abs() < 0.2 {
+                "The shape holds: the changes complement each other."
+            } else {
+                "The gain is not the same at all sizes here: the weights of fixed costs and of copies differ from those of \
+                 1999."
+            }
+        ),
+        format!(
+            "With all three, a message below 1 KiB takes {} times as long as over a bare VI; in the paper 2.5 times. Without \
+             the messaging thread it takes {} times as long, and the baseline becomes {} shorter. The paper expects that \
+             threads of the program that receive by themselves gain further (section 5.5).",
+            ratio(Variant::AllThree, Variant::Vi, SHORT),
+            ratio(Variant::WithoutThread, Variant::Vi, SHORT),
+            percent_and_interval(&without),
+        ),
+        format!(
+            "MPI over UDP takes {} times as long as MPI over VI, and bare UDP {} times as long as a bare VI, below 1 KiB.",
+            ratio(Variant::MpiOverUdp, Variant::Baseline, SHORT),
+            ratio(Variant::Udp, Variant::Vi, SHORT),
+        ),
+    ]
+}
+
+/// Returns what COMB finds in each stack.
+fn of_comb(record: &Record) -> Vec<String> {
+    let results = record.results.iter().filter_map(|result| {
+        let stack = result.label.as_deref().and_then(Stack::of)?;
+        Some((stack, result.found.overlap()?))
+    });
+    results.map(|(stack, found)| of_stack(stack, found)).collect()
+}
+
+fn of_stack(stack: Stack, found: &Overlap) -> String {
+    let wanted = Named::wanted(stack);
+    let named: Vec<String> = found.sizes.iter().map(|size| of_size(wanted, size)).collect();
+    let small = found.trips.first();
+    let half = small.and_then(|trip| trip.half_rtt.value_ns).map_or(NONE.into(), time);
+    let best = found.trips.iter().filter_map(|trip| trip.bandwidth_bytes_per_s.value).fold(0.0, f64::max);
+    let best = in_rate(&Quantity { value: Some(best), ..Quantity::default() });
+    let in_paper = stack
+        .in_paper()
+        .map_or(String::new(), |(latency, rate)| format!("; in the paper {latency} µs and {rate} MB/s"));
+    format!(
+        "{}: progress is made {}. {}. Half a round trip takes {half}, and the bandwidth reaches {best}{in_paper}.",
+        stack.label(),
+        wanted.text(),
+        named.join("; ")
+    )
+}
+
+fn of_size(wanted: Named, size: &SizeOverlap) -> String {
+    let methods = [("polling", Named::by_polling(size)), ("post-work-wait", Named::by_waiting(size))];
+    let wrong: Vec<String> = methods
+        .into_iter()
+        .filter(|(_, named)| *named != wanted)
+        .map(|(method, named)| format!("{method} says: {}", named.text()))
+        .collect();
+    let messages = format!("For messages of {}", Size(size.size_bytes));
+    if wrong.is_empty() {
+        format!("{messages} both methods say so")
+    } else {
+        format!("{messages} {}", wrong.join(", "))
+    }
+}
+
+fn value(quantity: &Quantity) -> f64 {
+    quantity.value.unwrap_or(f64::NAN)
+}
+
+/// Reports whether a quantity exceeds a bound, by its interval if it has one.
+fn is_above(quantity: &Quantity, bound: f64) -> bool {
+    quantity.ci.map_or(value(quantity), |ci| ci.lo) > bound
+}
+
+fn exceeds(above: &Quantity, below: &Quantity) -> bool {
+    value(above) > value(below)
+}
+
+fn factor(ratio: &Quantity) -> String {
+    ratio.value.map_or(NONE.into(), |value| number_and_interval(value, ratio.ci))
+}
