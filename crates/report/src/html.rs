@@ -55,14 +55,16 @@ pub fn render(records: &[Record]) -> String {
     let registrations = subjects(records, "registration", Found::registration);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
-    let title = heading::title(&[
-        part("LogP of", "LogP", labels(&signatures)),
-        part("Bulk transfers over", "bulk transfers", labels(&sized)),
-        part("Contention over", "contention", labels(&crowds)),
-        part("The dials of", "dials", labels(&validations)),
-        part("Overlap over", "overlap", labels(&overlaps)),
-        part("Registering memory over", "registering memory", labels(&registrations)),
-    ]);
+    let title = paper::title(records).unwrap_or_else(|| {
+        heading::title(&[
+            part("LogP of", "LogP", labels(&signatures)),
+            part("Bulk transfers over", "bulk transfers", labels(&sized)),
+            part("Contention over", "contention", labels(&crowds)),
+            part("The dials of", "dials", labels(&validations)),
+            part("Overlap over", "overlap", labels(&overlaps)),
+            part("Registering memory over", "registering memory", labels(&registrations)),
+        ])
+    });
     let header = html! {
         h1 { (parts::pretty(&title)) }
         @for line in heading::whereabouts(records) { p.sub { (line) } }
@@ -71,13 +73,13 @@ pub fn render(records: &[Record]) -> String {
         (contents(&signatures, &sized, !overlaps.is_empty()))
     };
     let main = html! {
+        (paper::sections(records, &overlaps))
         @if !signatures.is_empty() { (overview(records, &signatures, &notes)) }
         @if !notes.all().is_empty() && signatures.is_empty() { h3 { "Doubts" } (tables::notes(records, &notes)) }
         @for subject in &signatures { (layer(subject)) }
         @if !sized.is_empty() { (bulk::overview(&sized)) }
         @for subject in &sized { (bulk::layer(subject, &notes)) }
         (contention::sections(&crowds))
-        (paper::sections(records, &overlaps))
         (overlap::sections(&overlaps, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))

@@ -6,6 +6,7 @@ use netdyno_measure::overlap::record::{Overlap, Quantity, SizeOverlap};
 use netdyno_measure::record::{Paper, Record};
 use netdyno_measure::show::{NONE, Size, number_and_interval, time};
 use netdyno_measure::speight::{Section5, Variant};
+use netdyno_measure::stats::Interval;
 use std::ops::RangeInclusive;
 
 /// Sizes of short messages in section 5: less than 1 KiB.
@@ -35,22 +36,22 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
     let ratio = |above, below, sizes| factor(&section.ratio(above, below, sizes));
     vec![
         format!(
-            "Without acknowledgements of the message layer a half round trip is {} shorter below 1 KiB, and {} from 16 KiB \
+            "Without acknowledgements of the message layer a half round trip is {} below 1 KiB, and {} from 16 KiB \
              on; in the paper 19.5 % below 1 KiB, and less for longer messages. {}",
-            percent_and_interval(&short_acks),
-            percent_and_interval(&long_acks),
+            shorter(&short_acks),
+            shorter(&long_acks),
             if is_above(&short_acks, 0.0) && exceeds(&short_acks, &long_acks) {
                 "The shape holds: an acknowledgement is a message of a fixed cost."
             } else {
-                "The shape does not hold: an acknowledgement here is a short message within the host, the sender does not \
-                 wait for it, and the wake-up of the thread costs many times as much."
+                "The shape does not hold: an acknowledgement here is a short message within the host, and the wake-ups of \
+                 the threads cost many times as much."
             }
         ),
         format!(
-            "Without copies it is {} shorter below 1 KiB, and {} from 16 KiB on; in the paper 46 % on average, and more for \
+            "Without copies it is {} below 1 KiB, and {} from 16 KiB on; in the paper 46 % on average, and more for \
              longer messages. {}",
-            percent_and_interval(&short_copies),
-            percent_and_interval(&long_copies),
+            shorter(&short_copies),
+            shorter(&long_copies),
             if is_above(&long_copies, 0.0) && exceeds(&long_copies, &short_copies) {
                 "The shape holds for long messages. Up to 8 KiB this provider sends every message through a buffer, because \
                  a copy of that size costs less than an agreement with the receiver."
@@ -59,10 +60,10 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
             }
         ),
         format!(
-            "With a variable in place of an event it is {} shorter below 1 KiB, and {} from 16 KiB on; in the paper 38 % below \
+            "With a variable in place of an event it is {} below 1 KiB, and {} from 16 KiB on; in the paper 38 % below \
              1 KiB. {}",
-            percent_and_interval(&short_spin),
-            percent_and_interval(&long_spin),
+            shorter(&short_spin),
+            shorter(&long_spin),
             if is_above(&short_spin, 0.0) {
                 "The shape holds: a wake-up by the system is a fixed cost."
             } else {
@@ -71,11 +72,11 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
             }
         ),
         format!(
-            "All three changes make it {} shorter, {} below 1 KiB and {} from 16 KiB on; in the paper 51 to 55 % at all sizes. \
+            "All three changes make it {}, {} below 1 KiB and {} from 16 KiB on; in the paper 51 to 55 % at all sizes. \
              {}",
-            percent_and_interval(&all),
-            percent_and_interval(&short_all),
-            percent_and_interval(&long_all),
+            shorter(&all),
+            shorter(&short_all),
+            shorter(&long_all),
             if is_above(&all, 0.0) && (value(&short_all) - value(&long_all)).abs() < 0.2 {
                 "The shape holds: the changes complement each other."
             } else {
@@ -85,11 +86,11 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
         ),
         format!(
             "With all three, a message below 1 KiB takes {} times as long as over a bare VI; in the paper 2.5 times. Without \
-             the messaging thread it takes {} times as long, and the baseline becomes {} shorter. The paper expects that \
+             the messaging thread it takes {} times as long, and is {} than the baseline. The paper expects that \
              threads of the program that receive by themselves gain further (section 5.5).",
             ratio(Variant::AllThree, Variant::Vi, SHORT),
             ratio(Variant::WithoutThread, Variant::Vi, SHORT),
-            percent_and_interval(&without),
+            shorter(&without),
         ),
         format!(
             "MPI over UDP takes {} times as long as MPI over VI, and bare UDP {} times as long as a bare VI, below 1 KiB.",
@@ -119,7 +120,7 @@ fn of_stack(stack: Stack, found: &Overlap) -> String {
         .in_paper()
         .map_or(String::new(), |(latency, rate)| format!("; in the paper {latency} µs and {rate} MB/s"));
     format!(
-        "{}: progress is made {}. {}. Half a round trip takes {half}, and the bandwidth reaches {best}{in_paper}.",
+        "{}: progress is made {}. By messages of {}. Half a round trip takes {half}, and the bandwidth reaches {best}{in_paper}.",
         stack.label(),
         wanted.text(),
         named.join("; ")
@@ -133,12 +134,23 @@ fn of_size(wanted: Named, size: &SizeOverlap) -> String {
         .filter(|(_, named)| *named != wanted)
         .map(|(method, named)| format!("{method} says: {}", named.text()))
         .collect();
-    let messages = format!("For messages of {}", Size(size.size_bytes));
+    let of = Size(size.size_bytes);
     if wrong.is_empty() {
-        format!("{messages} both methods say so")
+        format!("{of}: both methods say so")
     } else {
-        format!("{messages} {}", wrong.join(", "))
+        format!("{of}: {}", wrong.join(", "))
     }
+}
+
+/// Describes by what share a time is shorter.
+fn shorter(gain: &Quantity) -> String {
+    let lost = Quantity {
+        value: gain.value.map(|value| -value),
+        ci: gain.ci.map(|ci| Interval { lo: -ci.hi, hi: -ci.lo }),
+        ..*gain
+    };
+    let (of, word) = if value(gain) < 0.0 { (&lost, "longer") } else { (gain, "shorter") };
+    format!("{} {word}", percent_and_interval(of))
 }
 
 fn value(quantity: &Quantity) -> f64 {

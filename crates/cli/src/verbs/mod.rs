@@ -109,12 +109,12 @@ registry! {
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
         Registration(RegistrationArgs) in registration:
             registration::run(args, context.ranks), Some(&args.bench.measuring);
-        Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some(&args.measuring);
     }
     "Run programs over another link" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;
         Sweep(SweepArgs) in sweep: sweep::run(args).map_err(Fault::of_runner), None;
         Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some(&args.measuring);
+        Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some(&args.measuring);
     }
     "Use records" {
         Report(ReportArgs) in report: report::run(args), None;

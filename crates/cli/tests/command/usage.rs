@@ -14,6 +14,7 @@ const VERBS: &[&str] = &[
     "bulk",
     "contention",
     "overlap",
+    "paper",
     "registration",
     "run",
     "sweep",

@@ -2,7 +2,7 @@
 
 use crate::common::mpi::{compilers, launcher, prepare};
 use crate::common::{alone, beside, netdyno};
-use netdyno_measure::record::{Found, Record};
+use netdyno_measure::record::{Found, LayerResult, Paper, Record};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,6 +40,38 @@ fn every_verb_measures_mpi_and_the_record_says_which() {
     }
 }
 
+/// The variables of each stack reach its processes alone, and the MPI uses the provider.
+#[test]
+fn the_experiments_of_papers_run_over_the_provider() {
+    let _alone = alone();
+    for compiler in compilers() {
+        let of = |experiment: &str, sizes: &str| {
+            let launcher = format!("'{}' -n {{n}}", launcher(&compiler).display());
+            let short = ["--launches", "1", "--max-time", "1s", "--sizes", sizes, "--format", "json"];
+            let mut command =
+                netdyno(&[&["paper", experiment, "--launcher", &launcher], &short[..]].concat());
+            let output = prepare(&mut command, &compiler).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{} {experiment}: {stderr}", compiler.display());
+            Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
+        };
+        let comb = of("comb", "20kB");
+        assert_eq!(comb.paper, Some(Paper::Comb));
+        let others = |at: usize| {
+            let size = &comb.results[at].found.overlap().unwrap().sizes[0];
+            size.pww.iter().filter_map(|point| point.others_ns.value).fold(0.0, f64::max)
+        };
+        let labels: Vec<_> = comb.results.iter().map(|result| result.label.clone().unwrap()).collect();
+        assert_eq!(labels, ["caller", "kernel", "interrupt", "engine"]);
+        // A thread that makes progress takes processor time. Without one there is nothing but the clocks' own error.
+        assert!((1..4).all(|at| others(at) > 4.0 * others(0).max(100.0)), "{:?}", (0..4).map(others));
+        let section = of("speight-5", "8,1024");
+        assert_eq!((section.paper, section.results.len()), (Some(Paper::Speight5), 9));
+        let sizes = |result: &LayerResult| result.found.overlap().unwrap().trips.len();
+        assert!(section.results.iter().all(|result| sizes(result) == 5));
+    }
+}
+
 #[test]
 fn a_job_that_cannot_be_is_one_line() {
     let _beside = beside();
@@ -54,6 +86,19 @@ fn a_job_that_cannot_be_is_one_line() {
         let mut level = measuring(&compiler, &["logp"]);
         level.env("NETDYNO_MPI_THREAD", "none");
         one_line(level, 1, "thread=single, funneled");
+    }
+    for (words, says) in [
+        (&["paper", "comb", "--size", "8"][..], "--sizes"),
+        (&["paper", "comb", "--wait", "spin"], "--wait"),
+        (&["paper", "comb", "--peer", "192.0.2.1"], "--peer"),
+        (&["paper", "speight-5", "--launcher", "/nonexistent/mpiexec -n {n}"], "/nonexistent/mpiexec"),
+    ] {
+        let mut command = netdyno(words);
+        command.env("NETDYNO_KEY", "a key that is long enough for a peer");
+        let Some(compiler) = compilers().into_iter().next() else { return };
+        let output = prepare(&mut command, &compiler).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
     }
     let without = netdyno(&["logp", "--over", "mpi"]).output().unwrap();
     assert_eq!(without.status.code(), Some(2));

@@ -11,7 +11,7 @@ mod settings;
 mod sleep;
 
 pub use identity::{NAME_LEN, Name, Process};
-pub use settings::{Progress, Switches, Wakeup};
+pub use settings::{Acks, Progress, Switches, Wakeup};
 
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo, SELF};
 use crate::memory::{Memory, Segment};
@@ -260,6 +260,18 @@ impl ViLinks {
             self.sleep = Some(Sleep::new([self.shm.as_fd(), self.udp.as_fd()])?);
         }
         self.sleep.as_ref().map(Sleep::as_fd).ok_or(io::Errno::BADF)
+    }
+
+    /// Returns whether an acknowledgement has come since the last call.
+    pub fn take_acknowledged(&mut self) -> bool {
+        self.shm.take_acknowledged() | self.udp.take_acknowledged()
+    }
+
+    /// Returns whether a peer has acknowledged all that was sent to it, where the message layer acknowledges.
+    pub fn is_acknowledged(&self, peer: PeerNo) -> bool {
+        let Some(Link { vi: Some(vi), wire, .. }) = self.links.get(peer) else { return true };
+        let nic = if *wire == Wire::Shm { &self.shm } else { &self.udp };
+        nic.is_acknowledged(*vi)
     }
 
     /// Returns whether a connection was made since the last call. A thread that sleeps must prepare for it again.

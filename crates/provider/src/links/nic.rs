@@ -218,6 +218,8 @@ pub struct Nic {
     answer_timeout: Option<Duration>,
     /// Whether the message layer acknowledges, and the VI is unreliable.
     has_acks: bool,
+    /// Whether an acknowledgement has come since the caller asked.
+    is_news: bool,
 }
 
 impl Nic {
@@ -245,6 +247,7 @@ impl Nic {
             row: 0,
             answer_timeout,
             has_acks: acks == WhoAcks::Explicit,
+            is_news: false,
         };
         nic.keep_waiting();
         Ok(nic)
@@ -467,6 +470,7 @@ impl Nic {
             let bytes = unsafe { buffer.bytes.add(PREFIX) };
             return Some(Buffer { bytes, len: buffer.len - PREFIX, ..buffer });
         }
+        self.is_news |= taken == Taken::Nothing;
         self.give_back(buffer);
         None
     }
@@ -478,6 +482,16 @@ impl Nic {
         }
         // A VI that is broken completes the receive with an error. One that was destroyed has no receives.
         let _ = self.post_receive(vi, slot);
+    }
+
+    /// Returns whether an acknowledgement has come since the last call.
+    pub fn take_acknowledged(&mut self) -> bool {
+        std::mem::take(&mut self.is_news)
+    }
+
+    /// Returns whether a peer has acknowledged all that a VI has sent.
+    pub fn is_acknowledged(&self, vi: ViHandle) -> bool {
+        self.blocks.get(&vi).and_then(|block| block.acks.as_ref()).is_none_or(|acks| acks.kept() == 0)
     }
 
     /// Returns whether the peers have all that was sent.

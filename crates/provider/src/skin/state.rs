@@ -2,8 +2,8 @@
 
 use super::guard::Errno;
 use crate::abi;
-use crate::engine::{Engine, Reports, Target};
-use crate::links::{Name, Switches, ViLinks, Wakeup};
+use crate::engine::{Engine, PeerNo, Reports, Target};
+use crate::links::{Acks, Name, Switches, ViLinks, Wakeup};
 use rustc_hash::FxHashMap;
 use rustix::thread::futex;
 use rustix::time::Timespec;
@@ -227,7 +227,7 @@ impl Drop for Held<'_> {
             return;
         }
         self.wake_agent();
-        let is_news = self.engine.completions.take_news();
+        let is_news = self.engine.completions.take_news() | self.engine.links.take_acknowledged();
         self.guard = None;
         if is_news {
             // The queue is read under the lock, so this word orders nothing.
@@ -320,6 +320,22 @@ impl Shared {
     /// Makes progress, unless the messaging thread does.
     pub fn progress_of_caller(&self, state: &mut State) -> bool {
         !self.switches.has_thread() && state.progress()
+    }
+
+    /// Waits until a peer has acknowledged all that was sent to it, if a messaging thread hears of that. So the sender waits
+    /// for the explicit acknowledgement of its message, as in the paper.
+    pub fn wait_until_acknowledged(&self, peer: PeerNo) {
+        if self.switches.acks != Acks::Explicit || !self.switches.has_thread() {
+            return;
+        }
+        loop {
+            let news = self.news();
+            if self.lock().engine.links.is_acknowledged(peer) {
+                return;
+            }
+            self.wait_for_news(news);
+            thread::yield_now();
+        }
     }
 
     /// Returns a number that changes when an operation is complete.

@@ -12,21 +12,32 @@ use netdyno_measure::record::{Paper, Record};
 use netdyno_measure::show::{Size, percent};
 use netdyno_measure::speight::{Section5, Variant};
 
+/// Returns the title of a page about one record that repeats a paper.
+pub fn title(records: &[Record]) -> Option<String> {
+    match records {
+        [record] => record.paper.map(|paper| name(paper).to_owned()),
+        _ => None,
+    }
+}
+
+fn name(paper: Paper) -> &'static str {
+    match paper {
+        Paper::Comb => "The protocol stacks of Brightwell et al. (2003)",
+        Paper::Speight5 => "MPI over Virtual Interfaces: section 5 of Speight et al. (1999)",
+    }
+}
+
 /// Returns the part of each record that repeats a paper.
 pub fn sections(records: &[Record], subjects: &[Subject<'_>]) -> Markup {
     html! { @for record in records { @if let Some(paper) = record.paper { (section(record, paper, subjects)) } } }
 }
 
 fn section(record: &Record, paper: Paper, subjects: &[Subject<'_>]) -> Markup {
-    let title = match paper {
-        Paper::Comb => "The protocol stacks of Brightwell et al. (2003)",
-        Paper::Speight5 => "Section 5 of Speight et al. (1999)",
-    };
     let of_record: Vec<&Subject<'_>> =
         subjects.iter().filter(|subject| std::ptr::eq(subject.record, record)).collect();
     html! {
         section {
-            h2 #paper { (title) }
+            h2 #paper { "Beside the paper" }
             ul.findings { @for sentence in sentences(record) { li { (pretty(&sentence)) } } }
             @if paper == Paper::Speight5 { (pairs(&figures(record, &of_record))) }
         }

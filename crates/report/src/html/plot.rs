@@ -5,7 +5,7 @@ use super::parts::{cut, line, point, round_time, text};
 use super::scale::{Scale, path};
 use super::subject::Subject;
 use maud::{Markup, html};
-use netdyno_measure::show::bytes;
+use netdyno_measure::show::{bytes, percent};
 use netdyno_measure::stats::Interval;
 
 /// Largest number of characters of a label at the end of a curve.
@@ -53,13 +53,15 @@ pub enum Along {
     Bytes(&'static str),
     /// Times.
     Time(&'static str),
+    /// Shares, on a linear axis from 0 to at least 1.
+    Share(&'static str),
 }
 
 /// The vertical axis of a chart: what it shows, how a value is written, and the value that a linear axis
 /// reaches at least. Without that value the axis is logarithmic.
 pub type Up = (&'static str, fn(f64) -> String, Option<f64>);
 
-/// A chart of curves: what it shows, and not how it is drawn. The horizontal axis is logarithmic.
+/// A chart of curves: what it shows, and not how it is drawn. The horizontal axis is logarithmic, except for shares.
 pub struct Chart {
     /// The heading above it.
     pub heading: Markup,
@@ -80,6 +82,7 @@ impl Chart {
     pub fn figure(&self) -> Markup {
         let ((width, height), (along, (title, tick, linear_to))) = (self.size, self.axes);
         let plot = Plot::of(&self.curves, width, height);
+        let plot = if let Along::Share(_) = along { plot.over_shares(&self.curves) } else { plot };
         let plot = linear_to.map_or(plot, |to| plot.linear(&self.curves, to));
         let drawn = html! { (plot.axes(along, title, tick)) (plot.draw(&self.curves)) };
         html! { figure { (chart(width, height, &self.label, &drawn)) figcaption { (self.caption) } } }
@@ -142,6 +145,12 @@ impl Plot {
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 
+    /// Returns the plot with a linear horizontal axis, from 0 to at least 1.
+    fn over_shares(self, curves: &[Curve]) -> Self {
+        let shares = curves.iter().flat_map(|curve| &curve.points).map(|p| p.x).chain([1.04]);
+        Self { x: Scale::linear(shares, LEFT, self.right), ..self }
+    }
+
     /// Returns the left end of the horizontal axis.
     pub fn left(&self) -> f64 {
         LEFT
@@ -161,6 +170,7 @@ impl Plot {
     pub fn axes(&self, along: Along, title: &str, tick: impl Fn(f64) -> String) -> Markup {
         match along {
             Along::Time(of) => self.frame((title, tick), (of, round_time), &self.x.ticks(6)),
+            Along::Share(of) => self.frame((title, tick), (of, percent), &self.x.ticks(6)),
             Along::Bytes(of) => {
                 let (lo, hi) = self.x.domain();
                 let sizes = (0..usize::BITS as usize).step_by(TICK_EVERY).map(|log| (1u64 << log) as f64);

@@ -8,6 +8,7 @@ mod comparisons;
 mod contention;
 mod exports;
 mod overlap;
+mod papers;
 mod registration;
 mod reports;
 mod strata;

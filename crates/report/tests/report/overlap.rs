@@ -64,8 +64,8 @@ fn a_page_has_every_layer_in_every_chart() {
     let page = html::render(std::slice::from_ref(&RECORD));
     assert!(page.contains("Overlap over am+shm, tcp and mpi"));
     let charts: Vec<&str> = page.split("<svg").filter(|svg| svg.contains("role=\"group\"")).collect();
-    // Two charts over all sizes, and six for each of the two sizes.
-    assert_eq!(charts.len(), 14);
+    // Two charts over all sizes, and seven for each of the two sizes.
+    assert_eq!(charts.len(), 16);
     for chart in charts {
         for layer in ["am+shm", "tcp", "mpi"] {
             assert!(chart.contains(&format!(">{layer}</text>")), "{layer}: {chart}");

@@ -23,9 +23,9 @@ use std::rc::Rc;
 pub const EXAMPLES: &[Examples] = &[(
     "paper",
     [
-        ("netdyno paper comb --out comb.html", "tell protocol stacks apart"),
-        ("netdyno paper speight-5 --out mpi.html", "see what each change of MPI gains"),
-        ("netdyno paper comb --launcher 'V/bin/mpiexec -n {n}'", "choose the MPI"),
+        ("netdyno paper comb --out comb.html", "tell stacks apart"),
+        ("netdyno paper speight-5 --out mpi.html", "improve MPI by steps"),
+        ("netdyno paper comb --launcher 'mpiexec -n {n}'", "choose the MPI"),
     ],
 )];
 

@@ -75,6 +75,8 @@ impl EndpointObject {
         let sent = state.engine.send(self.number, Send { to, tag, data, memory, context, wants });
         or_progress(&mut state, sent)?;
         state.wake();
+        drop(state);
+        self.shared.wait_until_acknowledged(to.peer);
         Ok(0)
     }
 

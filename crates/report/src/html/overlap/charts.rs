@@ -48,13 +48,18 @@ pub fn alone(subjects: &[Subject<'_>]) -> [Chart; 2] {
     ]
 }
 
-/// Returns figures 6, 7, 9 and 10: the polling method.
-pub fn polling(subjects: &[Subject<'_>], size_bytes: usize) -> [Chart; 2] {
+/// Returns figures 6, 7, 9 and 10, and one over the other: the polling method.
+pub fn polling(subjects: &[Subject<'_>], size_bytes: usize) -> [Chart; 3] {
     let of = |of: fn(&PollPoint) -> &Quantity| {
         let point = |subject: &Subject<'_>, p: &PollPoint| {
             drawable(p.interval_ns.value?, of(p), poll_tip(subject, size_bytes, p))
         };
         curves(subjects, |subject| at(subject, size_bytes).map_or(&[][..], |size| &size.polling), point)
+    };
+    let both = |subject: &Subject<'_>, p: &PollPoint| {
+        let x = p.availability.value.filter(|share| share.is_finite())?;
+        let (value, ci) = (p.bandwidth_bytes_per_s.value?, sound(p.bandwidth_bytes_per_s.ci));
+        Some(Point { x, value, ci, is_bound: false, tip: poll_tip(subject, size_bytes, p) })
     };
     [
         chart(
@@ -68,6 +73,12 @@ pub fn polling(subjects: &[Subject<'_>], size_bytes: usize) -> [Chart; 2] {
             (POLL_INTERVAL, AVAILABILITY),
             of(|p| &p.availability),
             "Time of the work without messages over that with them and all calls (figures 9 and 10).",
+        ),
+        chart(
+            ["Polling: bandwidth against availability", "Bandwidth against availability while polling"],
+            (Along::Share("availability"), BANDWIDTH),
+            curves(subjects, |subject| at(subject, size_bytes).map_or(&[][..], |size| &size.polling), both),
+            "What is left of one where the other is taken. A layer that moves messages unaided reaches the upper right corner.",
         ),
     ]
 }
