@@ -17,7 +17,7 @@ pub const MOST_SEGMENTS: usize = 8;
 /// Length of an encoded segment.
 const SEGMENT_LEN: usize = 16;
 
-use crate::memory::Segment;
+use crate::memory::{Segment, Window, WindowPart};
 use smallvec::SmallVec;
 use std::ops::Deref;
 
@@ -257,6 +257,30 @@ pub fn encode_segments(segments: &[Segment]) -> SmallVec<[u8; MOST_SEGMENTS * SE
         .collect()
 }
 
+/// Length of an encoded part of a window.
+const PART_LEN: usize = 24;
+
+/// Returns the bytes of a window.
+pub fn encode_window(window: &Window) -> Vec<u8> {
+    let words = |part: &WindowPart| [part.segment.address, part.segment.len, part.handle];
+    window.parts.iter().flat_map(words).flat_map(u64::to_le_bytes).collect()
+}
+
+/// Parses a window. Returns `None` if it is malformed.
+pub fn parse_window(bytes: &[u8]) -> Option<Window> {
+    let (parts, rest) = bytes.as_chunks::<PART_LEN>();
+    let part = |part: &[u8; PART_LEN]| {
+        let word = |nth: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&part[8 * nth..8 * nth + 8]);
+            u64::from_le_bytes(word)
+        };
+        WindowPart { segment: Segment { address: word(0), len: word(1) }, handle: word(2) }
+    };
+    let is_sound = rest.is_empty() && parts.len() <= MOST_SEGMENTS;
+    is_sound.then(|| Window { parts: parts.iter().map(part).collect() })
+}
+
 /// Parses a list of segments. Returns `None` if it is malformed.
 pub fn parse_segments(bytes: &[u8]) -> Option<SmallVec<[Segment; 1]>> {
     let (pairs, rest) = bytes.as_chunks::<SEGMENT_LEN>();
@@ -301,6 +325,19 @@ mod tests {
             for cut in 0..header.encode().len() {
                 prop_assert_eq!(Header::parse(&bytes[..cut]), None);
             }
+        }
+
+        #[test]
+        fn a_window_is_what_it_was(parts in proptest::collection::vec(any::<[u64; 3]>(), 0..MOST_SEGMENTS + 2), cut in 1..8_usize) {
+            let part = |[address, len, handle]: &[u64; 3]| WindowPart {
+                segment: Segment { address: *address, len: *len },
+                handle: *handle,
+            };
+            let window = Window { parts: parts.iter().map(part).collect() };
+            let bytes = encode_window(&window);
+            let is_sound = parts.len() <= MOST_SEGMENTS;
+            prop_assert_eq!(parse_window(&bytes), is_sound.then_some(window));
+            prop_assert!(parts.is_empty() || parse_window(&bytes[..bytes.len() - cut]).is_none());
         }
 
         #[test]

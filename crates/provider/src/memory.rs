@@ -12,6 +12,42 @@ pub struct Segment {
     pub len: u64,
 }
 
+/// Memory of a process that a peer may write by RDMA.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Its parts, in order.
+    pub parts: SmallVec<[WindowPart; 1]>,
+}
+
+/// A part of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowPart {
+    /// The memory.
+    pub segment: Segment,
+    /// What the owner's network interface calls it.
+    pub handle: u64,
+}
+
+impl Window {
+    /// Returns its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| part.segment.len.saturating_add(sum))
+    }
+
+    /// Returns the contiguous memory that begins `offset` bytes behind the beginning; `None` behind the end.
+    pub fn at(&self, offset: usize) -> Option<WindowPart> {
+        let mut offset = offset as u64;
+        for WindowPart { segment: Segment { address, len }, handle } in self.parts.iter().copied() {
+            if offset < len {
+                let segment = Segment { address: address.wrapping_add(offset), len: len - offset };
+                return Some(WindowPart { segment, handle });
+            }
+            offset -= len;
+        }
+        None
+    }
+}
+
 /// Memory of the program, in segments.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
@@ -117,6 +153,16 @@ mod tests {
 
     fn segment(bytes: &mut [u8]) -> Segment {
         Segment { address: bytes.as_mut_ptr().expose_provenance() as u64, len: bytes.len() as u64 }
+    }
+
+    #[test]
+    fn a_window_is_found_by_offset() {
+        let part = |address, len| WindowPart { segment: Segment { address, len }, handle: address + 1 };
+        let window = Window { parts: [part(100, 10), part(0, 0), part(300, 5)].into_iter().collect() };
+        assert_eq!(window.len(), 15);
+        let at = |offset| window.at(offset).map(|part| (part.segment.address, part.segment.len, part.handle));
+        assert_eq!([at(0), at(9), at(10)], [Some((100, 10, 101)), Some((109, 1, 101)), Some((300, 5, 301))]);
+        assert_eq!([at(14), at(15), at(usize::MAX)], [Some((304, 1, 301)), None, None]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the engine needs of the connections to other processes.
 
 use crate::frame::LONGEST_HEADER;
-use crate::memory::{Memory, Segment};
+use crate::memory::{Memory, Segment, Window};
 use std::ops::Deref;
 
 /// The number of a peer: another process, or this one.
@@ -129,4 +129,21 @@ pub trait Links {
 
     /// Copies bytes into the memory of a peer.
     fn push(&mut self, peer: PeerNo, from: &Memory, to: &[Segment]) -> Copied;
+
+    /// Lets a peer write memory by RDMA. Returns `None` if it cannot; then the bytes travel in pieces.
+    fn open_window(&mut self, _peer: PeerNo, _memory: &Memory) -> Option<Window> {
+        None
+    }
+
+    /// Ends that. A peer that still writes loses its connection.
+    fn close_window(&mut self, _peer: PeerNo, _window: &Window) {}
+
+    /// Writes bytes from an offset on into the same offset of a peer's window, as many as there is room for. They arrive
+    /// before what is sent later. Returns their number; 0 if the caller must try again later.
+    fn try_write(&mut self, _peer: PeerNo, _memory: &Memory, _offset: usize, _window: &Window) -> usize {
+        0
+    }
+
+    /// Waits until nothing is read any more from memory that was written to a peer.
+    fn finish_writes(&mut self, _peer: PeerNo) {}
 }

@@ -8,7 +8,7 @@
 //!                          ◄───────────── Done
 //!                  Offer ───────────────►           where the system does not allow that
 //!                          ◄───────────── Accept
-//!                  Piece, Piece, … ─────►
+//!                  Piece, Piece, … ─────►            or RDMA writes into a window, and an empty piece at its end
 //!                          ◄───────────── Done
 //! RDMA write       Write, or WriteOffer as Offer
 //! RDMA read        Read ────────────────►           the target copies the bytes into the origin's memory
@@ -41,16 +41,21 @@ pub use receiving::Posting;
 use receiving::Pull;
 pub use sending::{Send, Target, Until, Wants};
 
-use crate::frame::{Header, Kind};
-use crate::memory::Memory;
+use crate::frame::{Header, Kind, parse_window};
+use crate::memory::{Memory, Window};
 use endpoint::{Arrival, Unexpected};
 use peer::{Origin, Peer, Stream};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Messages handled in one call, so that a call ends while messages keep coming.
 const AT_ONCE: usize = 32;
+
+/// Longest wait for peers that write into memory which the program takes away.
+const WRITERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most messages that wait for room before further operations of the program are refused.
 const MOST_WAITING: usize = 64;
@@ -90,7 +95,15 @@ enum Role {
     /// them.
     Awaited { pending: Pending, memory: Memory, is_accepted: bool },
     /// Bytes that come in pieces. Without a place for them they are discarded, for the reason of the failure.
-    Landing { landing: Landing, got: usize, wanted: usize, theirs: u32, failure: Option<Failure> },
+    /// With a window, the peer writes them there itself.
+    Landing {
+        landing: Landing,
+        got: usize,
+        wanted: usize,
+        theirs: u32,
+        failure: Option<Failure>,
+        window: Option<Window>,
+    },
     /// An own read, whose bytes come in pieces or all at once.
     Reading { pending: Pending, memory: Memory, got: usize, wanted: usize },
 }
@@ -239,7 +252,7 @@ impl<L: Links> Engine<L> {
         match header.kind {
             Kind::Message => self.on_message(peer, &header, payload),
             Kind::Offer => return self.on_offer(peer, &header, payload),
-            Kind::Accept => return self.on_accept(peer, &header),
+            Kind::Accept => return self.on_accept(peer, &header, payload),
             Kind::Piece => return self.on_piece(peer, &header, payload),
             Kind::Done => return self.on_done(peer, &header),
             Kind::Credits => {}
@@ -301,10 +314,35 @@ impl<L: Links> Engine<L> {
         self.answer(peer, Header { transfer, other, ..Header::new(Kind::Done) }, &[]);
     }
 
-    /// Sends bytes to a peer in pieces.
-    fn stream(&mut self, peer: PeerNo, memory: Memory, transfer: u32, origin: Origin) {
-        self.peer(peer).streams.push_back(Stream { memory, sent: 0, transfer, origin });
+    /// Sends bytes to a peer, into a window of it if there is one, else in pieces.
+    fn stream(
+        &mut self,
+        peer: PeerNo,
+        memory: Memory,
+        transfer: u32,
+        origin: Origin,
+        window: Option<Window>,
+    ) {
+        self.peer(peer).streams.push_back(Stream { memory, sent: 0, transfer, origin, window });
         self.list(peer);
+    }
+
+    /// Sends the next bytes of a stream. Returns whether there was room, and whether that was all.
+    fn send_next(&mut self, peer: PeerNo, stream: &mut Stream) -> (bool, bool) {
+        let left = stream.memory.len() - stream.sent;
+        if left > 0
+            && let Some(window) = &stream.window
+        {
+            let written = self.links.try_write(peer, &stream.memory, stream.sent, window);
+            stream.sent += written;
+            return (written > 0, false);
+        }
+        let len = PAYLOAD.min(left);
+        let offset = stream.sent as u64;
+        let header = Header { transfer: stream.transfer, offset, ..Header::new(Kind::Piece) };
+        let is_sent = self.try_send(peer, header, Payload::Part(&stream.memory, stream.sent, len));
+        stream.sent += if is_sent { len } else { 0 };
+        (is_sent, is_sent && stream.sent == stream.memory.len())
     }
 
     /// Ends the streams from memory that is closed. Their receivers get an error.
@@ -314,14 +352,36 @@ impl<L: Links> Engine<L> {
             let (ended, kept): (Vec<_>, Vec<_>) =
                 streams.into_iter().partition(|stream| is_it(stream.origin));
             self.peers[peer].streams = VecDeque::from(kept);
+            if ended.iter().any(|stream| stream.window.is_some()) {
+                self.links.finish_writes(peer);
+            }
             for Stream { transfer, .. } in ended {
                 self.answer_done(peer, transfer, Some(failure));
             }
         }
     }
 
-    /// Takes the memory of transfers away. Bytes that still come for them are discarded.
+    /// Takes the memory of transfers away. Bytes that still come for them are discarded. First waits for peers that write
+    /// the memory themselves: a window that closes under them would end their connections.
     fn sink(&mut self, reason: Failure, is_it: impl Fn(&Transfer) -> bool) {
+        let until = Instant::now() + WRITERS_TIMEOUT;
+        let is_written = |transfer: &Transfer| {
+            is_it(transfer) && matches!(transfer.role, Role::Landing { window: Some(_), .. })
+        };
+        while self.transfers.iter().any(|(_, transfer)| is_written(transfer)) && Instant::now() < until {
+            if !self.progress() {
+                thread::yield_now();
+            }
+        }
+        let windows: Vec<(PeerNo, Window)> = self
+            .transfers
+            .iter_mut()
+            .filter(|(_, transfer)| is_it(transfer))
+            .filter_map(|(_, transfer)| Some((transfer.peer, transfer.role.take_window()?)))
+            .collect();
+        for (peer, window) in windows {
+            self.links.close_window(peer, &window);
+        }
         for (_, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| is_it(transfer)) {
             match &mut transfer.role {
                 Role::Awaited { memory, .. } | Role::Reading { memory, .. } => *memory = Memory::default(),
@@ -363,17 +423,13 @@ impl<L: Links> Engine<L> {
             }
         }
         while let Some(mut stream) = self.peer(peer).streams.pop_front() {
-            let len = PAYLOAD.min(stream.memory.len() - stream.sent);
-            let offset = stream.sent as u64;
-            let header = Header { transfer: stream.transfer, offset, ..Header::new(Kind::Piece) };
-            let is_sent = self.try_send(peer, header, Payload::Part(&stream.memory, stream.sent, len));
-            stream.sent += if is_sent { len } else { 0 };
-            if stream.sent < stream.memory.len() || !is_sent {
+            let (has_room, is_whole) = self.send_next(peer, &mut stream);
+            if !is_whole {
                 self.peer(peer).streams.push_front(stream);
             } else if let Origin::Region { key, endpoint } = stream.origin {
                 self.was_read(endpoint, key);
             }
-            if !is_sent {
+            if !has_room {
                 self.tell_credits(peer);
                 return false;
             }
@@ -438,7 +494,10 @@ impl<L: Links> Engine<L> {
 
     /// Reports the end of a transfer.
     fn end(&mut self, transfer: Transfer, failure: Option<Failure>) {
-        let Transfer { endpoint, role, .. } = transfer;
+        let Transfer { peer, endpoint, mut role } = transfer;
+        if let Some(window) = role.take_window() {
+            self.links.close_window(peer, &window);
+        }
         let Pending { op, completion, is_reported } = match role {
             Role::Awaited { pending, .. } | Role::Reading { pending, .. } => pending,
             Role::Landing { landing, got, .. } => return self.landed(endpoint, landing, got, failure),
@@ -466,7 +525,11 @@ impl<L: Links> Engine<L> {
         self.transfers.get_mut(number as usize).filter(|transfer| transfer.peer == peer)
     }
 
-    fn on_accept(&mut self, peer: PeerNo, header: &Header) -> bool {
+    fn on_accept(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
+        let Some(window) = parse_window(payload) else { return false };
+        if !window.parts.is_empty() && window.len() != header.len {
+            return false;
+        }
         let Some(Transfer { endpoint, role: Role::Awaited { memory, is_accepted, .. }, .. }) =
             self.transfer(peer, header.transfer)
         else {
@@ -483,7 +546,8 @@ impl<L: Links> Engine<L> {
         }
         let memory = memory.part(0, len);
         let origin = Origin::Message { endpoint, transfer: header.transfer };
-        self.stream(peer, memory, header.other, origin);
+        let window = (!window.parts.is_empty()).then_some(window);
+        self.stream(peer, memory, header.other, origin, window);
         true
     }
 
@@ -492,6 +556,14 @@ impl<L: Links> Engine<L> {
         let Some(transfer) = self.transfer(peer, header.transfer) else { return false };
         let (is_whole, theirs) = match &mut transfer.role {
             Role::Awaited { .. } => return false,
+            // The peer has written all bytes.
+            Role::Landing { window: Some(_), got, wanted, theirs, failure, .. } => {
+                if offset != *wanted || !payload.is_empty() {
+                    return false;
+                }
+                *got = *wanted;
+                (true, Some((*theirs, *failure)))
+            }
             // Pieces come in order.
             Role::Landing { got, .. } | Role::Reading { got, .. } if *got != offset => return false,
             Role::Landing { got, wanted, .. } | Role::Reading { got, wanted, .. }
@@ -499,7 +571,7 @@ impl<L: Links> Engine<L> {
             {
                 return false;
             }
-            Role::Landing { landing, got, wanted, theirs, failure } => {
+            Role::Landing { landing, got, wanted, theirs, failure, .. } => {
                 landing.memory().write(offset, payload);
                 *got += payload.len();
                 (*got == *wanted, Some((*theirs, *failure)))
@@ -537,10 +609,25 @@ impl<L: Links> Engine<L> {
                 let transfer = self.transfers.remove(header.transfer as usize);
                 // A peer that has enough gets no further pieces: the program may free the memory now.
                 let is_of_it = |origin| matches!(origin, Origin::Message { transfer, .. } if transfer == header.transfer);
-                self.peer(peer).streams.retain(|stream| !is_of_it(stream.origin));
+                let streams = &mut self.peer(peer).streams;
+                let before = streams.len();
+                streams.retain(|stream| !is_of_it(stream.origin));
+                if streams.len() < before {
+                    self.links.finish_writes(peer);
+                }
                 self.end(transfer, Failure::of(header.other));
                 true
             }
+        }
+    }
+}
+
+impl Role {
+    /// Takes the window away, if the peer has one.
+    fn take_window(&mut self) -> Option<Window> {
+        match self {
+            Self::Landing { window, .. } => window.take(),
+            Self::Awaited { .. } | Self::Reading { .. } => None,
         }
     }
 }

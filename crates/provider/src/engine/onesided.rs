@@ -162,7 +162,7 @@ impl<L: Links> Engine<L> {
             Copied::Failed => self.answer_done(peer, header.transfer, Some(Failure::NotCopied)),
             Copied::NotHere => {
                 let origin = Origin::Region { key: header.tag, endpoint: header.to };
-                self.stream(peer, memory, header.transfer, origin);
+                self.stream(peer, memory, header.transfer, origin, None);
             }
         }
         true

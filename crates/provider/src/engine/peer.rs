@@ -2,10 +2,10 @@
 
 use super::links::RECEIVES;
 use crate::frame::Header;
-use crate::memory::Memory;
+use crate::memory::{Memory, Window};
 use std::collections::VecDeque;
 
-/// Bytes that travel to a peer in pieces.
+/// Bytes that travel to a peer in pieces, or that are written into its memory.
 #[derive(Debug)]
 pub struct Stream {
     pub memory: Memory,
@@ -14,6 +14,8 @@ pub struct Stream {
     /// The peer's transfer.
     pub transfer: u32,
     pub origin: Origin,
+    /// The peer's memory, if the bytes are written there.
+    pub window: Option<Window>,
 }
 
 /// Where the bytes of a stream come from. When that is closed, they are gone.

@@ -5,7 +5,7 @@ use super::{
     Completion, Copied, Engine, Failure, Landing, Links, Op, PeerNo, Refused, Role, Transfer, source,
 };
 use crate::abi;
-use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, parse_segments};
+use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_window, parse_segments};
 use crate::matching::{Envelope, ReceiveId, Wanted};
 use crate::memory::{Memory, Segment, part_of};
 use smallvec::SmallVec;
@@ -332,11 +332,13 @@ impl<L: Links> Engine<L> {
                 self.landed(endpoint, landing, 0, Some(Failure::NotCopied));
             }
             Copied::NotHere => {
-                let role = Role::Landing { landing, got: 0, wanted, theirs, failure: None };
+                let window = self.links.open_window(peer, &landing.memory().part(0, wanted));
+                let bytes = window.as_ref().map(encode_window).unwrap_or_default();
+                let role = Role::Landing { landing, got: 0, wanted, theirs, failure: None, window };
                 let number = self.transfers.insert(Transfer { peer, endpoint, role });
                 let (other, len) = (number as u32, wanted as u64);
                 let accept = Header { transfer: theirs, other, len, ..Header::new(Kind::Accept) };
-                self.answer(peer, accept, &[]);
+                self.answer(peer, accept, &bytes);
             }
         }
         None

@@ -14,7 +14,7 @@ pub use identity::{NAME_LEN, Name, Process};
 pub use settings::{Acks, Progress, Switches, Wakeup};
 
 use crate::engine::{Copied, LinkEvent, Links, Payload, PeerNo, SELF};
-use crate::memory::{Memory, Segment};
+use crate::memory::{Memory, Segment, Window};
 use netdyno_host::{interface, random};
 use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Accepted, Buffer, Nic, NicEvent};
@@ -176,7 +176,7 @@ impl ViLinks {
             udp: [0; 18],
         };
         let timeout = udp_timeout()?;
-        let shm = Nic::open(WireKind::Shm, &process.discriminator(), None, switches.acks)?;
+        let shm = Nic::open(WireKind::Shm, &process.discriminator(), None, switches)?;
         let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, (timeout, switches))?;
         process.udp = Process::udp_of(&udp.host());
         mark();
@@ -597,6 +597,27 @@ impl Links for ViLinks {
             Some(pid) => copying::push(pid, from, to),
         }
     }
+
+    fn open_window(&mut self, peer: PeerNo, memory: &Memory) -> Option<Window> {
+        let wire = self.links[peer].wire;
+        self.nic(wire).open_window(memory)
+    }
+
+    fn close_window(&mut self, peer: PeerNo, window: &Window) {
+        let wire = self.links[peer].wire;
+        self.nic(wire).close_window(window);
+    }
+
+    fn try_write(&mut self, peer: PeerNo, memory: &Memory, offset: usize, window: &Window) -> usize {
+        let Link { vi, wire, is_ended, ending, .. } = self.links[peer];
+        let vi = vi.filter(|_| !is_ended && ending.is_none());
+        vi.map_or(0, |vi| self.nic(wire).try_write(vi, memory, offset, window))
+    }
+
+    fn finish_writes(&mut self, peer: PeerNo) {
+        let Link { vi, wire, .. } = self.links[peer];
+        vi.into_iter().for_each(|vi| self.nic(wire).finish_writes(vi));
+    }
 }
 
 impl ViLinks {
@@ -617,7 +638,7 @@ fn open_udp(
     // Two processes draw different faults.
     let seed = process.nonce.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
     let options = UdpOptions::new().bind(address).peer_timeout(timeout).faults(faults()?).seed(seed);
-    Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout), switches.acks)?)
+    Ok(Nic::open(WireKind::Udp(options), &process.discriminator(), Some(timeout), switches)?)
 }
 
 /// Returns the process that serves a port of a host.

@@ -1,17 +1,19 @@
 //! A provider of Virtual Interfaces with the memory of its VIs: descriptors, and buffers of one message each.
 
 use super::acks::{Acks, PREFIX, Taken};
-use super::settings::Acks as WhoAcks;
+use super::settings::{Acks as WhoAcks, Copying, Switches};
 use crate::engine::{LONGEST, Payload, RECEIVES};
 use crate::frame::LONGEST_HEADER;
+use crate::memory::{Memory, Window, WindowPart};
 use netdyno_host::pages::Pages;
 use netdyno_stack::vi::{
     Address, Completed, Config, ConnHandle, ConnectError, DescriptorAt, Level, MemAttributes, MemHandle,
-    NicAttributes, OpenError, Operation, PostError, Provider, Ptag, Segment, Side, ViAttributes, ViHandle,
-    View, WaitHandle, WireKind, Work,
+    NicAttributes, OpenError, Operation, PostError, Provider, Ptag, Remote, Segment, Side, ViAttributes,
+    ViHandle, View, WaitHandle, WireKind, Work,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
@@ -32,6 +34,10 @@ const BUFFER_LEN: usize = PREFIX + LONGEST;
 const STRIDE: usize = LONGEST + 64;
 /// Number of requests that may wait until the next look. Further ones are refused, and repeated.
 pub const WAITS: usize = 64;
+/// Most bytes of one RDMA write.
+const LONGEST_WRITE: u32 = 1 << 20;
+/// Time for RDMA writes to end whose memory the program takes away.
+const WRITES_TIMEOUT: Duration = Duration::from_secs(5);
 /// Messages of a VI in a row, before the others are looked at.
 const IN_A_ROW: u32 = 16;
 
@@ -74,6 +80,8 @@ struct Block {
     taken: usize,
     /// The acknowledgements of the message layer, if it acknowledges.
     acks: Option<Acks>,
+    /// Memory that RDMA writes read, in order: the number of the send that ends with each.
+    written: VecDeque<(usize, Segment)>,
 }
 
 impl Block {
@@ -99,11 +107,7 @@ impl Block {
             len: len as u32,
         };
         let segments = [segment].into_iter().collect();
-        let work = Work { operation, immediate: None, is_fenced: false, segments, len: segment.len };
-        let mut bytes = [0; DESCRIPTOR_LEN];
-        let laid_out = View::new(&mut bytes[..]).and_then(|mut view| view.set_work(&work));
-        debug_assert!(laid_out.is_ok(), "a descriptor has room for a segment");
-        bytes
+        laid_out(&Work { operation, immediate: None, is_fenced: false, segments, len: segment.len })
     }
 
     /// Counts the sends that are complete. Returns whether none has failed. The receives of the VI tell of a failure as
@@ -115,6 +119,12 @@ impl Block {
         {
             self.complete += 1;
             is_sound &= !completion.status.is_error();
+        }
+        while let Some((number, segment)) = self.written.front()
+            && *number <= self.complete
+        {
+            release(provider, segment);
+            self.written.pop_front();
         }
         is_sound
     }
@@ -147,6 +157,28 @@ impl Block {
         posted.is_ok().then_some(&room[..len])
     }
 
+    /// Writes memory of this process into that of the peer. Returns false if that is impossible now.
+    fn write_to(&mut self, provider: &mut Provider, vi: ViHandle, from: Segment, to: Remote) -> bool {
+        if !self.has_room(provider, vi) {
+            return false;
+        }
+        let slot = RECEIVES_WITH_ACKS + self.posted % SENDS;
+        let segments = [from].into_iter().collect();
+        let work = Work {
+            operation: Operation::Write(to),
+            immediate: None,
+            is_fenced: false,
+            segments,
+            len: from.len,
+        };
+        self.write(slot, &laid_out(&work));
+        // SAFETY: the block is registered, and kept as long as the VI. So is the memory, until the send is complete.
+        let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
+        self.posted += usize::from(posted.is_ok());
+        self.written.extend(posted.is_ok().then_some((self.posted, from)));
+        posted.is_ok()
+    }
+
     /// Acknowledges what has come, now or later.
     fn acknowledge(&mut self, provider: &mut Provider, vi: ViHandle) {
         let Some(acks) = &self.acks else { return };
@@ -175,6 +207,21 @@ impl Block {
             ptr::copy_nonoverlapping(descriptor.as_ptr(), self.at(slot * DESCRIPTOR_LEN), DESCRIPTOR_LEN)
         };
     }
+}
+
+/// Returns a descriptor.
+fn laid_out(work: &Work) -> [u8; DESCRIPTOR_LEN] {
+    let mut bytes = [0; DESCRIPTOR_LEN];
+    let laid_out = View::new(&mut bytes[..]).and_then(|mut view| view.set_work(work));
+    debug_assert!(laid_out.is_ok(), "a descriptor has room for a segment");
+    bytes
+}
+
+/// Deregisters memory that was written to a peer.
+fn release(provider: &mut Provider, segment: &Segment) {
+    let base = ptr::with_exposed_provenance(segment.address as usize);
+    // An error would say that it is not registered.
+    let _ = provider.deregister(base, MemHandle(segment.handle));
 }
 
 /// Puts bytes into a buffer. Returns their number.
@@ -216,6 +263,8 @@ pub struct Nic {
     row: u32,
     /// Time for a peer to answer a request; `None` for ever.
     answer_timeout: Option<Duration>,
+    /// Whether peers write long messages by RDMA. Within a host the system copies them.
+    has_windows: bool,
     /// Whether the message layer acknowledges, and the VI is unreliable.
     has_acks: bool,
     /// Whether an acknowledgement has come since the caller asked.
@@ -224,7 +273,7 @@ pub struct Nic {
 
 impl Nic {
     /// Opens a provider, and waits for requests at a discriminator. A peer may take `answer_timeout` to answer a request.
-    /// `acks` says who makes messages reliable.
+    /// The switches say who makes messages reliable and how long ones travel.
     ///
     /// # Errors
     /// Returns an error if the system refuses memory, a socket or another resource.
@@ -232,8 +281,9 @@ impl Nic {
         wire: WireKind,
         discriminator: &[u8],
         answer_timeout: Option<Duration>,
-        acks: WhoAcks,
+        switches: Switches,
     ) -> Result<Self, OpenError> {
+        let is_udp = matches!(wire, WireKind::Udp(_));
         let attributes = NicAttributes { vis: 1 << 16, ..NicAttributes::default() };
         let mut provider = Provider::open(Config::new(wire).attributes(attributes))?;
         let tag = provider.create_tag().unwrap_or(Ptag(0));
@@ -246,7 +296,8 @@ impl Nic {
             connected: Vec::new(),
             row: 0,
             answer_timeout,
-            has_acks: acks == WhoAcks::Explicit,
+            has_windows: switches.copying == Copying::Direct && switches.acks == WhoAcks::None && is_udp,
+            has_acks: switches.acks == WhoAcks::Explicit,
             is_news: false,
         };
         nic.keep_waiting();
@@ -284,10 +335,10 @@ impl Nic {
     pub fn create_vi(&mut self) -> Option<ViHandle> {
         let attributes = ViAttributes {
             level: if self.has_acks { Level::Unreliable } else { Level::Delivery },
-            transfer_bytes: BUFFER_LEN as u32,
+            transfer_bytes: if self.has_windows { LONGEST_WRITE } else { BUFFER_LEN as u32 },
             qos: 0,
             tag: self.tag,
-            can_be_written: false,
+            can_be_written: self.has_windows,
             can_be_read: false,
         };
         let pages = Pages::untouched(SLOTS * (DESCRIPTOR_LEN + STRIDE)).ok()?;
@@ -300,7 +351,16 @@ impl Nic {
             return None;
         };
         let acks = self.has_acks.then(|| Acks::new(Instant::now()));
-        let mut block = Block { pages, handle, receives: Vec::new(), posted: 0, complete: 0, taken: 0, acks };
+        let mut block = Block {
+            pages,
+            handle,
+            receives: Vec::new(),
+            posted: 0,
+            complete: 0,
+            taken: 0,
+            acks,
+            written: VecDeque::new(),
+        };
         let receives = if self.has_acks { RECEIVES_WITH_ACKS } else { RECEIVES.into() };
         block.receives =
             (0..receives).map(|slot| block.describe(slot, Operation::Receive, BUFFER_LEN)).collect();
@@ -397,7 +457,76 @@ impl Nic {
             && let Some(block) = self.blocks.remove(&vi)
         {
             let _ = self.provider.deregister(block.pages.base().as_ptr(), block.handle);
+            block.written.iter().for_each(|(_, segment)| release(&mut self.provider, segment));
         }
+    }
+
+    /// Lets peers write memory. Returns `None` if they cannot.
+    pub fn open_window(&mut self, memory: &Memory) -> Option<Window> {
+        if !self.has_windows {
+            return None;
+        }
+        let mut window = Window::default();
+        for segment in memory.segments().iter().filter(|segment| segment.len > 0) {
+            let Some(handle) = self.register(segment.address, segment.len, true) else {
+                self.close_window(&window);
+                return None;
+            };
+            window.parts.push(WindowPart { segment: *segment, handle: handle.0.into() });
+        }
+        (!window.parts.is_empty()).then_some(window)
+    }
+
+    /// Ends the access of peers to memory.
+    pub fn close_window(&mut self, window: &Window) {
+        for part in &window.parts {
+            let base = ptr::with_exposed_provenance(part.segment.address as usize);
+            let _ = self.provider.deregister(base, MemHandle(part.handle as u32));
+        }
+    }
+
+    fn register(&mut self, address: u64, len: u64, can_be_written: bool) -> Option<MemHandle> {
+        let attributes = MemAttributes { tag: self.tag, can_be_written, can_be_read: false };
+        let base = ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the program keeps the memory of an operation until it is complete. Its end deregisters it.
+        unsafe { self.provider.register(base, len as usize, attributes) }.ok()
+    }
+
+    /// Writes bytes from an offset on to the same offset of a peer's window, by one RDMA write. Returns their number; 0 if
+    /// that is impossible now.
+    pub fn try_write(&mut self, vi: ViHandle, memory: &Memory, offset: usize, window: &Window) -> usize {
+        let Some(to) = window.at(offset) else { return 0 };
+        let most = to.segment.len.min(LONGEST_WRITE.into()) as usize;
+        let Some(from) = memory.part(offset, most).segments().first().copied() else { return 0 };
+        let Some(handle) = self.register(from.address, from.len, false) else { return 0 };
+        let from = Segment { address: from.address, handle: handle.0, len: from.len as u32 };
+        let to = Remote { address: to.segment.address, handle: to.handle as u32 };
+        let Self { provider, blocks, .. } = self;
+        if blocks.get_mut(&vi).is_some_and(|block| block.write_to(provider, vi, from, to)) {
+            return from.len as usize;
+        }
+        release(provider, &from);
+        0
+    }
+
+    /// Waits until nothing is read any more from memory that a VI writes to its peer.
+    pub fn finish_writes(&mut self, vi: ViHandle) {
+        let until = Instant::now() + WRITES_TIMEOUT;
+        loop {
+            let Some(block) = self.blocks.get_mut(&vi) else { return };
+            let is_sound = block.take_complete_sends(&mut self.provider, vi);
+            if block.written.is_empty() {
+                return;
+            }
+            if !is_sound || Instant::now() >= until {
+                break;
+            }
+            self.provider.progress();
+        }
+        // This breaks the VI, and nothing is read any more.
+        let Some(block) = self.blocks.get_mut(&vi) else { return };
+        let written = std::mem::take(&mut block.written);
+        written.iter().for_each(|(_, segment)| release(&mut self.provider, segment));
     }
 
     /// Sends a message, if the VI has a free send.

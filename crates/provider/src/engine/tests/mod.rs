@@ -5,7 +5,7 @@ use super::completion::OPS;
 use super::links::{LinkEvent, Links, Payload};
 use super::*;
 use crate::matching::Wanted;
-use crate::memory::Segment;
+use crate::memory::{Segment, WindowPart};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,6 +26,8 @@ struct Wires {
     out: Rc<RefCell<Way>>,
     into: Rc<RefCell<Way>>,
     copied: Copied,
+    /// Whether long messages are written into windows.
+    has_windows: bool,
     sends: u32,
     refuses: u32,
 }
@@ -35,8 +37,7 @@ impl Links for Wires {
 
     fn try_send(&mut self, peer: PeerNo, header: &[u8], payload: Payload<'_>) -> bool {
         assert_eq!(peer, PEER);
-        self.sends += 1;
-        if self.refuses > 0 && self.sends.is_multiple_of(self.refuses) {
+        if self.is_refused() {
             return false;
         }
         let mut bytes = vec![0; LONGEST];
@@ -75,9 +76,32 @@ impl Links for Wires {
         // SAFETY: the test's memory outlives its operations.
         self.copy(&[], |_| unsafe { Memory::new(to.iter().copied()) }.write(0, &bytes))
     }
+
+    fn open_window(&mut self, _: PeerNo, memory: &Memory) -> Option<Window> {
+        let part = |segment: &Segment| WindowPart { segment: *segment, handle: 7 };
+        let parts = memory.segments().iter().map(part).collect();
+        self.has_windows.then_some(Window { parts })
+    }
+
+    fn try_write(&mut self, _: PeerNo, memory: &Memory, offset: usize, window: &Window) -> usize {
+        if self.is_refused() {
+            return 0;
+        }
+        let to = window.at(offset).unwrap();
+        assert_eq!(to.handle, 7);
+        let mut bytes = vec![0; (to.segment.len as usize).min(5000)];
+        let len = memory.read(offset, &mut bytes);
+        // SAFETY: the test's memory outlives its operations.
+        unsafe { Memory::new([to.segment]) }.write(0, &bytes[..len])
+    }
 }
 
 impl Wires {
+    fn is_refused(&mut self) -> bool {
+        self.sends += 1;
+        self.refuses > 0 && self.sends.is_multiple_of(self.refuses)
+    }
+
     fn copy(&self, from: &[Segment], to: impl FnOnce(Vec<u8>) -> usize) -> Copied {
         if self.copied == Copied::Whole {
             // SAFETY: the test's memory outlives its operations.
@@ -92,9 +116,14 @@ impl Wires {
 
 /// Two engines with an endpoint and a completion queue each.
 fn pair(copied: Copied, refuses: u32) -> [Engine<Wires>; 2] {
+    pair_with_windows(copied, refuses, false)
+}
+
+fn pair_with_windows(copied: Copied, refuses: u32, has_windows: bool) -> [Engine<Wires>; 2] {
     let ways = [(); 2].map(|()| Rc::new(RefCell::new(Way::default())));
     [[0, 1], [1, 0]].map(|[out, into]| {
-        let links = Wires { out: ways[out].clone(), into: ways[into].clone(), copied, sends: 0, refuses };
+        let (out, into) = (ways[out].clone(), ways[into].clone());
+        let links = Wires { out, into, copied, has_windows, sends: 0, refuses };
         let mut engine = Engine::new(links);
         let queue = engine.completions.queues.insert(Default::default());
         let counter = engine.completions.counters.insert(Default::default());
@@ -141,7 +170,7 @@ fn completions(engine: &mut Engine<Wires>) -> Vec<Completion> {
 /// Lets both engines work until neither has anything to do.
 fn settle(engines: &mut [Engine<Wires>; 2]) {
     let mut quiet = 0;
-    while quiet < 8 {
+    while quiet < 64 {
         let is_any = engines.iter_mut().fold(false, |is_any, engine| engine.progress() | is_any);
         quiet = if is_any { 0 } else { quiet + 1 };
     }
@@ -160,8 +189,11 @@ proptest! {
         refuses in prop_oneof![Just(0), 2..5_u32],
         copied in prop_oneof![Just(Copied::Whole), Just(Copied::NotHere)],
         early: bool,
+        has_windows: bool,
+        is_deferring: bool,
     ) {
-        let mut engines = pair(copied, refuses);
+        let mut engines = pair_with_windows(copied, refuses, has_windows);
+        engines.iter_mut().for_each(|engine| engine.set_deferring(is_deferring));
         let count = messages.len();
         let mut sent: Vec<Vec<u8>> =
             messages.iter().enumerate().map(|(nth, (len, ..))| pattern(nth, *len)).collect();
