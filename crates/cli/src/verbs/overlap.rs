@@ -108,12 +108,18 @@ pub fn message_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| "must be from 8B to 1GiB".into())
 }
 
+/// Returns sizes in ascending order, each once.
+pub fn ascending(sizes: &[usize]) -> Vec<usize> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
 /// Measures and writes the result.
 pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.bench.clone();
-    let mut sizes = args.sizes.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes = ascending(&args.sizes);
     let smallest = smallest_trip(&sizes);
     if bench.measuring.size.replace(u32::try_from(smallest).unwrap_or(u32::MAX)).is_some() {
         return Err(Fault::BadInput(

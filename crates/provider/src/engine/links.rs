@@ -138,8 +138,8 @@ pub trait Links {
     /// Ends that. A peer that still writes loses its connection.
     fn close_window(&mut self, _peer: PeerNo, _window: &Window) {}
 
-    /// Writes bytes from an offset on into the same offset of a peer's window, as many as there is room for. They arrive
-    /// before what is sent later. Returns their number; 0 if the caller must try again later.
+    /// Writes bytes from an offset on into the same offset of a peer's window, as many as there is room for. The bytes
+    /// arrive before any later message. Returns the number of bytes; 0 if the caller must try again later.
     fn try_write(&mut self, _peer: PeerNo, _memory: &Memory, _offset: usize, _window: &Window) -> usize {
         0
     }

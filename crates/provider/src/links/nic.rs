@@ -123,7 +123,7 @@ impl Block {
         while let Some((number, segment)) = self.written.front()
             && *number <= self.complete
         {
-            release(provider, segment);
+            release(provider, segment.address, segment.handle);
             self.written.pop_front();
         }
         is_sound
@@ -217,11 +217,10 @@ fn laid_out(work: &Work) -> [u8; DESCRIPTOR_LEN] {
     bytes
 }
 
-/// Deregisters memory that was written to a peer.
-fn release(provider: &mut Provider, segment: &Segment) {
-    let base = ptr::with_exposed_provenance(segment.address as usize);
+/// Deregisters memory of the program.
+fn release(provider: &mut Provider, address: u64, handle: u32) {
     // An error would say that it is not registered.
-    let _ = provider.deregister(base, MemHandle(segment.handle));
+    let _ = provider.deregister(ptr::with_exposed_provenance(address as usize), MemHandle(handle));
 }
 
 /// Puts bytes into a buffer. Returns their number.
@@ -457,7 +456,10 @@ impl Nic {
             && let Some(block) = self.blocks.remove(&vi)
         {
             let _ = self.provider.deregister(block.pages.base().as_ptr(), block.handle);
-            block.written.iter().for_each(|(_, segment)| release(&mut self.provider, segment));
+            block
+                .written
+                .iter()
+                .for_each(|(_, segment)| release(&mut self.provider, segment.address, segment.handle));
         }
     }
 
@@ -480,8 +482,7 @@ impl Nic {
     /// Ends the access of peers to memory.
     pub fn close_window(&mut self, window: &Window) {
         for part in &window.parts {
-            let base = ptr::with_exposed_provenance(part.segment.address as usize);
-            let _ = self.provider.deregister(base, MemHandle(part.handle as u32));
+            release(&mut self.provider, part.segment.address, part.handle as u32);
         }
     }
 
@@ -505,7 +506,7 @@ impl Nic {
         if blocks.get_mut(&vi).is_some_and(|block| block.write_to(provider, vi, from, to)) {
             return from.len as usize;
         }
-        release(provider, &from);
+        release(provider, from.address, from.handle);
         0
     }
 
@@ -526,7 +527,7 @@ impl Nic {
         // This breaks the VI, and nothing is read any more.
         let Some(block) = self.blocks.get_mut(&vi) else { return };
         let written = std::mem::take(&mut block.written);
-        written.iter().for_each(|(_, segment)| release(&mut self.provider, segment));
+        written.iter().for_each(|(_, segment)| release(&mut self.provider, segment.address, segment.handle));
     }
 
     /// Sends a message, if the VI has a free send.

@@ -4,6 +4,8 @@
 mod charts;
 mod tables;
 
+pub use charts::half_rtt;
+
 use super::parts::pretty;
 use super::plot::pairs;
 use super::tables::marks;

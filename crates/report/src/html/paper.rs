@@ -2,8 +2,8 @@
 //! the stacks of Brightwell et al. (2003).
 
 use super::chart::HALF;
-use super::overlap::Subject;
-use super::parts::{parameter_tip, pretty, round_time, shown, sound};
+use super::overlap::{Subject, half_rtt};
+use super::parts::{pretty, round_time, sound};
 use super::plot::{Chart, Curve, OVER_MESSAGES, Point, pairs};
 use crate::overlap::percent_and_interval;
 use crate::paper::{SHORT, sentences};
@@ -81,17 +81,7 @@ fn figures(record: &Record, subjects: &[&Subject<'_>]) -> [Chart; 3] {
 
 fn latency(subject: &Subject<'_>, is_shown: fn(usize) -> bool) -> Curve {
     let trips = subject.found.trips.iter().filter(|trip| is_shown(trip.size_bytes));
-    let points = trips.filter_map(|trip| {
-        let of = format!("{}, {}", subject.label, Size(trip.size_bytes));
-        Some(Point {
-            x: trip.size_bytes as f64,
-            value: shown(&trip.half_rtt).filter(|ns| *ns > 0.0)?,
-            ci: sound(trip.half_rtt.ci_ns),
-            is_bound: false,
-            tip: parameter_tip(&of, "half a round trip", &trip.half_rtt, subject.confidence()),
-        })
-    });
-    Curve::of(subject, points.collect())
+    Curve::of(subject, trips.filter_map(|trip| half_rtt(subject, trip)).collect())
 }
 
 fn gains(record: &Record, subjects: &[&Subject<'_>]) -> Vec<Curve> {

@@ -12,7 +12,7 @@ use crate::options::output::OutputArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
-use crate::verbs::overlap::message_size;
+use crate::verbs::overlap::{ascending, message_size};
 use clap::{Args, ValueEnum};
 use netdyno_measure::overlap::pattern::smallest_trip;
 use netdyno_measure::record::Paper;
@@ -107,10 +107,7 @@ fn sizes(args: &PaperArgs) -> Vec<usize> {
         Experiment::Comb => &comb::SIZES,
         Experiment::Speight5 => &speight::SIZES,
     };
-    let mut sizes = if args.sizes.is_empty() { usual.to_vec() } else { args.sizes.clone() };
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
+    ascending(if args.sizes.is_empty() { usual } else { &args.sizes })
 }
 
 /// Rejects options that mean nothing here.

@@ -17,16 +17,6 @@ const AVAILABILITY: Up = ("availability", percent, Some(1.04));
 
 /// Returns figures 4 and 5: messages alone.
 pub fn alone(subjects: &[Subject<'_>]) -> [Chart; 2] {
-    let half_rtt = |subject: &Subject<'_>, trip: &Trip| {
-        let of = format!("{}, {}", subject.label, Size(trip.size_bytes));
-        Some(Point {
-            x: trip.size_bytes as f64,
-            value: shown(&trip.half_rtt).filter(|ns| *ns > 0.0)?,
-            ci: sound(trip.half_rtt.ci_ns),
-            is_bound: false,
-            tip: parameter_tip(&of, "half a round trip", &trip.half_rtt, subject.confidence()),
-        })
-    };
     let one_way = |subject: &Subject<'_>, trip: &Trip| {
         let rate = &trip.bandwidth_bytes_per_s;
         let tip = format!("{}, {}\n{} one way", subject.label, Size(trip.size_bytes), in_rate(rate));
@@ -46,6 +36,18 @@ pub fn alone(subjects: &[Subject<'_>]) -> [Chart; 2] {
             "Of messages in a row one way, as many under way as the layer allows (figure 5).",
         ),
     ]
+}
+
+/// Returns the point of half a round trip.
+pub fn half_rtt(subject: &Subject<'_>, trip: &Trip) -> Option<Point> {
+    let of = format!("{}, {}", subject.label, Size(trip.size_bytes));
+    Some(Point {
+        x: trip.size_bytes as f64,
+        value: shown(&trip.half_rtt).filter(|ns| *ns > 0.0)?,
+        ci: sound(trip.half_rtt.ci_ns),
+        is_bound: false,
+        tip: parameter_tip(&of, "half a round trip", &trip.half_rtt, subject.confidence()),
+    })
 }
 
 /// Returns figures 6, 7, 9 and 10, and one over the other: the polling method.
