@@ -22,6 +22,13 @@ const POLLS_OF_FLUSH: u32 = 10_000;
 /// Longest sleep of a look at a completion queue, which a messaging thread ends.
 const LONGEST_LOOK: Duration = Duration::from_millis(1);
 
+/// Longest time between two looks of a caller that waits.
+const IN_A_ROW: Duration = Duration::from_micros(5);
+
+/// Time that a look of such a caller goes on. Between two looks MPICH gives its processor away, which takes about as long,
+/// and finds a message later.
+const PATIENCE: Duration = Duration::from_nanos(250);
+
 /// The addresses that a program has inserted.
 #[derive(Debug, Default)]
 pub struct AddressVector {
@@ -69,6 +76,8 @@ pub struct State {
     pub sleepers: usize,
     /// Whether the messaging thread sleeps.
     is_agent_asleep: bool,
+    /// When a caller last looked in vain.
+    looked: Instant,
 }
 
 impl State {
@@ -79,6 +88,23 @@ impl State {
             self.wake();
         }
         is_any
+    }
+
+    /// Makes progress for a caller that looks for completions. If it looks again and again, looks for a while.
+    fn look(&mut self) -> bool {
+        if self.progress() {
+            return true;
+        }
+        let begun = Instant::now();
+        let is_waiting = begun - self.looked < IN_A_ROW;
+        self.looked = begun;
+        while is_waiting && self.looked - begun < PATIENCE {
+            if self.progress() {
+                return true;
+            }
+            self.looked = Instant::now();
+        }
+        false
     }
 
     /// Wakes the threads that sleep. To be called when something may be complete.
@@ -256,6 +282,7 @@ impl Shared {
                 flush_until: None,
                 sleepers: 0,
                 is_agent_asleep: false,
+                looked: Instant::now(),
             }),
             switches,
             news: AtomicU32::new(0),
@@ -319,7 +346,7 @@ impl Shared {
 
     /// Makes progress, unless the messaging thread does.
     pub fn progress_of_caller(&self, state: &mut State) -> bool {
-        !self.switches.has_thread() && state.progress()
+        !self.switches.has_thread() && state.look()
     }
 
     /// Waits until a peer has acknowledged all that was sent to it, if a messaging thread hears of that. So the sender waits
