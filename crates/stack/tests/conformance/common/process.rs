@@ -126,11 +126,14 @@ pub fn in_own_process<F: Fn(&Transport)>(transport: &Transport, _test: F) -> boo
     false
 }
 
-/// Returns the command that runs one test of this binary, by its path.
+/// Returns the command that runs one test of this binary, by its path. If the binary is of another architecture,
+/// `NETDYNO_TEST_EMULATOR` has the command that runs it.
 fn harness(launcher: &[&str], path: &str) -> Command {
     let (_, test) = path.split_once("::").unwrap();
     let exe = std::env::current_exe().unwrap();
-    let words = launcher.iter().map(OsStr::new).chain([exe.as_os_str()]).collect::<Vec<_>>();
+    let emulator = std::env::var("NETDYNO_TEST_EMULATOR").unwrap_or_default();
+    let before = launcher.iter().copied().chain(emulator.split_whitespace()).map(OsStr::new);
+    let words = before.chain([exe.as_os_str()]).collect::<Vec<_>>();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command
