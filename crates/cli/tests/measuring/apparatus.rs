@@ -379,6 +379,11 @@ fn an_mpi_that_goes_another_way_is_told() {
         assert_eq!(code, Some(125), "{text}");
         assert!(last.contains("no rank opened the provider 'usnic' of libfabric"), "{text}");
         assert!(last.len() <= 160 && !text.contains("late p99"), "{text}");
+        let sweep = ["sweep", "--latency", "+0:1:1us", "--provider", "usnic", "--"];
+        let output = bench.netdyno(&[&sweep[..], &words].concat()).output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert!(text.lines().last().unwrap().contains("no rank opened the provider 'usnic'"), "{text}");
         // The option takes precedence over libfabric's variable.
         let mut command = bench.netdyno(&[&["run", "--provider", "usnic", "--"][..], &words].concat());
         let output = command.env("FI_PROVIDER", "tcp").output().unwrap();

@@ -321,13 +321,16 @@ fn once(
     let wall_s = began.elapsed().as_secs_f64();
     interrupt.check()?;
     let said = said(&mut output).map_err(unread)?;
+    let ledger = Ledger::of(&apparatus.accounts()?);
     if !status.success() {
+        if let Some(text) = args.route.provider().and_then(|provider| ledger.without_provider(provider)) {
+            return Err(Fault::Ended(RUNNER, text));
+        }
         let last: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = last[last.len().saturating_sub(LAST_LINES)..].join("; ");
         let text = format!("the program failed ({status}): {}", clean(&last));
         return Err(Fault::Ended(code(status), text));
     }
-    let ledger = Ledger::of(&apparatus.accounts()?);
     if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()) {
         return Err(Fault::Ended(RUNNER, text));
     }
