@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Above this length in bytes, `memmove` may use the processor's `rep movsb` instruction.
 const SHORT: usize = 2048;
-/// From this length in bytes on, `memmove` avoids `rep movsb` on the processors that are slow at it.
-const LONG: usize = 1 << 20;
+/// From this length in bytes on, `memmove` avoids `rep movsb` on the processors that are slow at it. An ordered copy of
+/// 1 MiB leaves its last bytes to a copy of their own.
+const LONG: usize = (1 << 20) - FLAG;
 /// Size in bytes of one `memmove` call between `SHORT` and `LONG`. Shorter pieces cost more calls, and longer
 /// ones are slower too at unfavourable positions of source and target.
 const PIECE: usize = 512;
