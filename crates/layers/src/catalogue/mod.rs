@@ -225,8 +225,11 @@ impl FromStr for Layer {
         }
         // This distance counts two letters in the wrong order as one mistake.
         let distance = |layer: &Self| strsim::damerau_levenshtein(&layer.to_string(), text);
-        let nearest = ALL.into_iter().min_by_key(distance).unwrap_or(Self::AmShm);
-        Err(format!("there is no layer '{text}'; did you mean '{nearest}'? `netdyno layers` lists them"))
+        let is_like =
+            |layer: &Self| layer.to_string().contains(text) || 2 * distance(layer) <= text.chars().count();
+        let nearest = ALL.into_iter().filter(is_like).min_by_key(distance);
+        let hint = nearest.map_or(":".into(), |nearest| format!("; did you mean '{nearest}'?"));
+        Err(format!("there is no layer '{text}'{hint} `netdyno layers` lists them"))
     }
 }
 
@@ -251,6 +254,8 @@ mod tests {
             let error = mistake.parse::<Layer>().unwrap_err();
             assert!(error.contains(&format!("'{nearest}'")), "{mistake}");
         }
+        let unlike = "there is no layer 'nosuch': `netdyno layers` lists them";
+        assert_eq!("nosuch".parse::<Layer>(), Err(unlike.into()));
         let shm = "ofi:shm".parse::<Layer>().map(|layer| (layer.name(), layer.to_string()));
         assert_eq!(shm, Ok(("ofi", "ofi:shm".into())));
         assert!("ucx:".parse::<Layer>().is_err() && "ofi:a b".parse::<Layer>().is_err());

@@ -4,6 +4,7 @@
 //! Then there are two VIs, and each process sends over the first that it learns of. It receives from both.
 
 mod acks;
+mod block;
 mod copying;
 mod identity;
 mod nic;

@@ -1,37 +1,24 @@
-//! A provider of Virtual Interfaces with the memory of its VIs: descriptors, and buffers of one message each.
+//! A provider of Virtual Interfaces: its connections, the messages of its VIs, and memory that peers write.
 
-use super::acks::{Acks, PREFIX, Taken};
-use super::settings::{Acks as WhoAcks, Copying, Switches};
-use crate::engine::{LONGEST, Payload, RECEIVES};
+use super::acks::{PREFIX, Taken};
+use super::block::{BUFFER_LEN, Block, release};
+use super::settings::{Acks, Copying, Switches};
+use crate::engine::{Payload, RECEIVES};
 use crate::frame::LONGEST_HEADER;
 use crate::memory::{Memory, Window, WindowPart};
-use netdyno_host::pages::Pages;
 use netdyno_stack::vi::{
-    Address, Completed, Config, ConnHandle, ConnectError, DescriptorAt, Level, MemAttributes, MemHandle,
-    NicAttributes, OpenError, Operation, PostError, Provider, Ptag, Remote, Segment, Side, ViAttributes,
-    ViHandle, View, WaitHandle, WireKind, Work,
+    Address, Completed, Config, ConnHandle, ConnectError, Level, MemAttributes, MemHandle, NicAttributes,
+    OpenError, PostError, Provider, Ptag, Remote, Segment, Side, ViAttributes, ViHandle, WaitHandle,
+    WireKind,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::time::{Duration, Instant};
 
-/// Number of sends of a VI that may be incomplete.
-const SENDS: usize = 16;
-/// Number of receives of a VI where the message layer acknowledges: an acknowledgement may come for each message.
-const RECEIVES_WITH_ACKS: usize = 2 * RECEIVES as usize;
-/// Number of descriptors of a VI.
-const SLOTS: usize = RECEIVES_WITH_ACKS + SENDS;
-/// Length of a descriptor in bytes.
-const DESCRIPTOR_LEN: usize = 64;
-/// Length of a buffer in bytes.
-const BUFFER_LEN: usize = PREFIX + LONGEST;
-/// Distance of two buffers in bytes. With a power of two, the beginnings of all would share a few lines of the cache.
-const STRIDE: usize = LONGEST + 64;
 /// Number of requests that may wait until the next look. Further ones are refused, and repeated.
 pub const WAITS: usize = 64;
 /// Most bytes of one RDMA write.
@@ -65,168 +52,6 @@ impl Buffer {
     pub fn vi(&self) -> ViHandle {
         self.vi
     }
-}
-
-/// The memory of a VI: the descriptors of its receives and sends, and the buffer of each.
-struct Block {
-    pages: Pages,
-    handle: MemHandle,
-    /// The descriptors of its receives, as they are posted.
-    receives: Vec<[u8; DESCRIPTOR_LEN]>,
-    /// Number of sends that were posted, and of those that are complete.
-    posted: usize,
-    complete: usize,
-    /// Number of messages that the caller has not given back.
-    taken: usize,
-    /// The acknowledgements of the message layer, if it acknowledges.
-    acks: Option<Acks>,
-    /// Memory that RDMA writes read, in order: the number of the send that ends with each.
-    written: VecDeque<(usize, Segment)>,
-}
-
-impl Block {
-    fn at(&self, offset: usize) -> *mut u8 {
-        // SAFETY: callers name a slot of the block.
-        unsafe { self.pages.base().as_ptr().add(offset) }
-    }
-
-    fn descriptor(&self, slot: usize) -> DescriptorAt {
-        let address = self.at(slot * DESCRIPTOR_LEN).expose_provenance() as u64;
-        DescriptorAt { address, handle: self.handle.0 }
-    }
-
-    fn buffer(&self, slot: usize) -> *mut u8 {
-        self.at(SLOTS * DESCRIPTOR_LEN + slot * STRIDE)
-    }
-
-    /// Returns the descriptor of a slot, which names its buffer.
-    fn describe(&self, slot: usize, operation: Operation, len: usize) -> [u8; DESCRIPTOR_LEN] {
-        let segment = Segment {
-            address: self.buffer(slot).expose_provenance() as u64,
-            handle: self.handle.0,
-            len: len as u32,
-        };
-        let segments = [segment].into_iter().collect();
-        laid_out(&Work { operation, immediate: None, is_fenced: false, segments, len: segment.len })
-    }
-
-    /// Counts the sends that are complete. Returns whether none has failed. The receives of the VI tell of a failure as
-    /// well, behind the last message of the peer.
-    fn take_complete_sends(&mut self, provider: &mut Provider, vi: ViHandle) -> bool {
-        let mut is_sound = true;
-        while self.complete < self.posted
-            && let Ok(Some(Completed { completion, .. })) = provider.done(vi, Side::Send)
-        {
-            self.complete += 1;
-            is_sound &= !completion.status.is_error();
-        }
-        while let Some((number, segment)) = self.written.front()
-            && *number <= self.complete
-        {
-            release(provider, segment.address, segment.handle);
-            self.written.pop_front();
-        }
-        is_sound
-    }
-
-    /// Returns whether a send is free.
-    fn has_room(&mut self, provider: &mut Provider, vi: ViHandle) -> bool {
-        // One look in many finds that many sends are complete.
-        let is_sound = self.posted - self.complete < SENDS || self.take_complete_sends(provider, vi);
-        is_sound && self.posted - self.complete < SENDS
-    }
-
-    /// Sends a message, which `write` puts into a buffer. Returns its bytes; `None` if that is impossible now.
-    fn send(
-        &mut self,
-        provider: &mut Provider,
-        vi: ViHandle,
-        write: impl FnOnce(&mut [u8]) -> usize,
-    ) -> Option<&[u8]> {
-        if !self.has_room(provider, vi) {
-            return None;
-        }
-        let slot = RECEIVES_WITH_ACKS + self.posted % SENDS;
-        // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
-        let room = unsafe { slice::from_raw_parts_mut(self.buffer(slot), BUFFER_LEN) };
-        let len = write(room);
-        self.write(slot, &self.describe(slot, Operation::Send, len));
-        // SAFETY: the block is registered, and kept as long as the VI.
-        let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
-        self.posted += usize::from(posted.is_ok());
-        posted.is_ok().then_some(&room[..len])
-    }
-
-    /// Writes memory of this process into that of the peer. Returns false if that is impossible now.
-    fn write_to(&mut self, provider: &mut Provider, vi: ViHandle, from: Segment, to: Remote) -> bool {
-        if !self.has_room(provider, vi) {
-            return false;
-        }
-        let slot = RECEIVES_WITH_ACKS + self.posted % SENDS;
-        let segments = [from].into_iter().collect();
-        let work = Work {
-            operation: Operation::Write(to),
-            immediate: None,
-            is_fenced: false,
-            segments,
-            len: from.len,
-        };
-        self.write(slot, &laid_out(&work));
-        // SAFETY: the block is registered, and kept as long as the VI. So is the memory, until the send is complete.
-        let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
-        self.posted += usize::from(posted.is_ok());
-        self.written.extend(posted.is_ok().then_some((self.posted, from)));
-        posted.is_ok()
-    }
-
-    /// Acknowledges what has come, now or later.
-    fn acknowledge(&mut self, provider: &mut Provider, vi: ViHandle) {
-        let Some(acks) = &self.acks else { return };
-        let bytes = acks.acknowledgement();
-        let is_sent = self.send(provider, vi, |room| put(room, &bytes)).is_some();
-        self.acks.iter_mut().for_each(|acks| acks.is_owed = !is_sent);
-    }
-
-    /// Sends messages again that nobody acknowledges, and acknowledgements that could not be sent.
-    fn retry(&mut self, provider: &mut Provider, vi: ViHandle) {
-        if self.acks.as_ref().is_some_and(|acks| acks.is_owed) {
-            self.acknowledge(provider, vi);
-        }
-        let now = Instant::now();
-        while let Some(bytes) = self.acks.as_mut().and_then(|acks| acks.next_again(now)).map(<[u8]>::to_vec)
-            && self.send(provider, vi, |room| put(room, &bytes)).is_some()
-        {
-            self.acks.iter_mut().for_each(Acks::sent_again);
-        }
-    }
-
-    /// Writes the descriptor of a slot.
-    fn write(&self, slot: usize, descriptor: &[u8; DESCRIPTOR_LEN]) {
-        // SAFETY: the slot is in the block, and its descriptor is not posted.
-        unsafe {
-            ptr::copy_nonoverlapping(descriptor.as_ptr(), self.at(slot * DESCRIPTOR_LEN), DESCRIPTOR_LEN)
-        };
-    }
-}
-
-/// Returns a descriptor.
-fn laid_out(work: &Work) -> [u8; DESCRIPTOR_LEN] {
-    let mut bytes = [0; DESCRIPTOR_LEN];
-    let laid_out = View::new(&mut bytes[..]).and_then(|mut view| view.set_work(work));
-    debug_assert!(laid_out.is_ok(), "a descriptor has room for a segment");
-    bytes
-}
-
-/// Deregisters memory of the program.
-fn release(provider: &mut Provider, address: u64, handle: u32) {
-    // An error would say that it is not registered.
-    let _ = provider.deregister(ptr::with_exposed_provenance(address as usize), MemHandle(handle));
-}
-
-/// Puts bytes into a buffer. Returns their number.
-fn put(room: &mut [u8], bytes: &[u8]) -> usize {
-    room[..bytes.len()].copy_from_slice(bytes);
-    bytes.len()
 }
 
 /// A connection that was accepted.
@@ -295,8 +120,8 @@ impl Nic {
             connected: Vec::new(),
             row: 0,
             answer_timeout,
-            has_windows: switches.copying == Copying::Direct && switches.acks == WhoAcks::None && is_udp,
-            has_acks: switches.acks == WhoAcks::Explicit,
+            has_windows: switches.copying == Copying::Direct && switches.acks == Acks::None && is_udp,
+            has_acks: switches.acks == Acks::Explicit,
             is_news: false,
         };
         nic.keep_waiting();
@@ -340,39 +165,20 @@ impl Nic {
             can_be_written: self.has_windows,
             can_be_read: false,
         };
-        let pages = Pages::untouched(SLOTS * (DESCRIPTOR_LEN + STRIDE)).ok()?;
-        let attributes_of_memory = MemAttributes { tag: self.tag, can_be_written: false, can_be_read: false };
-        let (base, bytes) = (pages.base().as_ptr(), pages.bytes());
-        // SAFETY: the pages are kept in the block until the VI is destroyed or the provider is dropped.
-        let handle = unsafe { self.provider.register(base, bytes, attributes_of_memory) }.ok()?;
+        let block = Block::new(&mut self.provider, self.tag, self.has_acks)?;
         let Ok(vi) = self.provider.create_vi(attributes, None, None) else {
-            let _ = self.provider.deregister(base, handle);
+            block.end(&mut self.provider);
             return None;
         };
-        let acks = self.has_acks.then(|| Acks::new(Instant::now()));
-        let mut block = Block {
-            pages,
-            handle,
-            receives: Vec::new(),
-            posted: 0,
-            complete: 0,
-            taken: 0,
-            acks,
-            written: VecDeque::new(),
-        };
-        let receives = if self.has_acks { RECEIVES_WITH_ACKS } else { RECEIVES.into() };
-        block.receives =
-            (0..receives).map(|slot| block.describe(slot, Operation::Receive, BUFFER_LEN)).collect();
+        let receives = block.receives();
         self.blocks.insert(vi, block);
         (0..receives).try_for_each(|slot| self.post_receive(vi, slot)).ok()?;
         Some(vi)
     }
 
     fn post_receive(&mut self, vi: ViHandle, slot: usize) -> Result<(), PostError> {
-        let Some(block) = self.blocks.get(&vi) else { return Ok(()) };
-        block.write(slot, &block.receives[slot]);
-        // SAFETY: the block is registered, and kept as long as the VI.
-        unsafe { self.provider.post(vi, Side::Receive, block.descriptor(slot)) }
+        let Self { provider, blocks, .. } = self;
+        blocks.get(&vi).map_or(Ok(()), |block| block.post_receive(provider, vi, slot))
     }
 
     /// Asks a process for a connection with a VI. An earlier request of it must have ended.
@@ -455,11 +261,7 @@ impl Nic {
             && self.provider.destroy_vi(vi).is_ok()
             && let Some(block) = self.blocks.remove(&vi)
         {
-            let _ = self.provider.deregister(block.pages.base().as_ptr(), block.handle);
-            block
-                .written
-                .iter()
-                .for_each(|(_, segment)| release(&mut self.provider, segment.address, segment.handle));
+            block.end(&mut self.provider);
         }
     }
 
@@ -516,7 +318,7 @@ impl Nic {
         loop {
             let Some(block) = self.blocks.get_mut(&vi) else { return };
             let is_sound = block.take_complete_sends(&mut self.provider, vi);
-            if block.written.is_empty() {
+            if !block.is_writing() {
                 return;
             }
             if !is_sound || Instant::now() >= until {
@@ -525,9 +327,8 @@ impl Nic {
             self.provider.progress();
         }
         // This breaks the VI, and nothing is read any more.
-        let Some(block) = self.blocks.get_mut(&vi) else { return };
-        let written = std::mem::take(&mut block.written);
-        written.iter().for_each(|(_, segment)| release(&mut self.provider, segment.address, segment.handle));
+        let Self { provider, blocks, .. } = self;
+        blocks.get_mut(&vi).into_iter().for_each(|block| block.end_writes(provider));
     }
 
     /// Sends a message, if the VI has a free send.
@@ -576,8 +377,8 @@ impl Nic {
                 return Some(NicEvent::Broken(vi));
             }
             let block = self.blocks.get_mut(&vi)?;
-            let slot = (at.address - block.descriptor(0).address) as usize / DESCRIPTOR_LEN;
-            let bytes = NonNull::new(block.buffer(slot))?;
+            let (slot, buffer) = block.slot_of(at);
+            let bytes = NonNull::new(buffer)?;
             self.row = if place == 0 { self.row + 1 } else { 1 };
             self.connected.swap(0, place);
             block.taken += 1;
@@ -630,7 +431,7 @@ impl Nic {
         for vi in &self.connected {
             let Some(block) = self.blocks.get_mut(vi) else { continue };
             block.take_complete_sends(&mut self.provider, *vi);
-            is_flushed &= block.complete == block.posted && self.provider.is_delivered(*vi);
+            is_flushed &= block.is_complete() && self.provider.is_delivered(*vi);
             is_flushed &= block.acks.as_ref().is_none_or(|acks| acks.kept() == 0 && !acks.is_owed);
         }
         is_flushed

@@ -222,7 +222,7 @@ pub struct Shared {
 // SAFETY: the engine holds addresses of the program's memory, which any thread of the program may access. All else in it
 // is of this process, and the lock lets one thread at a time use it.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: the lock lets one thread at a time use the engine. All other fields may be shared by themselves.
 unsafe impl Sync for Shared {}
 
 /// The state, while nobody else uses it.

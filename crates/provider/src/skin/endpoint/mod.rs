@@ -79,7 +79,7 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
         let transmit = info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags);
         [transmit, info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags)]
     };
-    // SAFETY: as above.
+    // SAFETY: libfabric passes an address of that length, or null.
     let address = unsafe { info.src_addr.cast::<[u8; NAME_LEN]>().as_ref() };
     let address = address.filter(|_| info.src_addrlen == NAME_LEN).and_then(|bytes| Name::parse(bytes));
     let served = address.and_then(|name| name.process.service_address());
