@@ -21,7 +21,7 @@ use netdyno_stack::vi::{Address, ConnectError, OpenError, UdpOptions, ViHandle, 
 use nic::{Accepted, Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
-use settings::{Copying, SettingError, Wire, faults, host, mark, own_address, own_wire, udp_timeout};
+use settings::{Copying, SettingError, Wire, faults, host, mark, own_address, udp_timeout};
 use sleep::Sleep;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Deref;
@@ -165,14 +165,14 @@ impl ViLinks {
     /// # Errors
     /// Returns an error if the system refuses memory, a socket or another resource, or if a variable is wrong.
     pub fn open() -> Result<Self, LinksError> {
-        let (own_wire, switches) = (own_wire()?, Switches::read()?);
+        let switches = Switches::read()?;
         let nonce: [u8; 16] = random::bytes().unwrap_or_default();
         let proof = Box::new(nonce);
         let mut process = Process {
             pid: std::process::id(),
             proof: proof.as_ptr().expose_provenance() as u64,
             // A process that shares its host with nobody sends over UDP to all.
-            host: if own_wire == Wire::Shm { host() } else { nonce[..8].try_into().unwrap_or_default() },
+            host: if switches.wire == Wire::Shm { host() } else { nonce[..8].try_into().unwrap_or_default() },
             nonce,
             udp: [0; 18],
         };
@@ -236,7 +236,7 @@ impl ViLinks {
             return Err(LinksError::Served);
         }
         // Within the host the name of a service says nothing of an address.
-        let is_any = address.ip().is_unspecified() || matches!(own_wire(), Ok(Wire::Shm));
+        let is_any = address.ip().is_unspecified() || self.switches.wire == Wire::Shm;
         let reached = if is_any { SocketAddr::new(own_address()?, port) } else { address };
         let any: IpAddr = match reached {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -646,7 +646,8 @@ fn open_udp(
 pub fn service(address: SocketAddr) -> Process {
     let ip = address.ip().to_canonical();
     let is_own = ip.is_unspecified() || interface::is_own(ip);
-    if !is_own || !matches!(own_wire(), Ok(Wire::Shm)) {
+    let is_by_shm = Switches::read().is_ok_and(|switches| switches.wire == Wire::Shm);
+    if !is_own || !is_by_shm {
         return Process::serving(address, [0; 8]);
     }
     // A host has many addresses, and a service is the same at each of them.

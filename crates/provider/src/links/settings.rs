@@ -14,9 +14,10 @@ const UDP_TIMEOUT: Duration = Duration::from_secs(600);
 const MOST_CPUS: usize = 1024;
 
 /// The wire of a VI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// Shared memory.
+    #[default]
     Shm,
     /// UDP.
     Udp,
@@ -70,6 +71,8 @@ pub enum Acks {
 /// The switches of the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
+    /// The wire within this host: `FI_NETDYNO_WIRE`, or shared memory unless the kernel makes progress.
+    pub wire: Wire,
     /// Who makes progress.
     pub progress: Progress,
     /// How a messaging thread tells the program of a message; `None` if it does not have to.
@@ -96,12 +99,16 @@ impl Switches {
         ];
         let progress = choice("FI_NETDYNO_PROGRESS", progress)?.unwrap_or_default();
         // The kernel copies into a buffer, and the thread out of it.
-        let usual = if progress == Progress::Kernel { Copying::Staged } else { Copying::Direct };
+        let (wire, copying) = match progress {
+            Progress::Kernel => (Wire::Udp, Copying::Staged),
+            _ => (Wire::Shm, Copying::Direct),
+        };
         Ok(Self {
+            wire: choice("FI_NETDYNO_WIRE", [("shm", Wire::Shm), ("udp", Wire::Udp)])?.unwrap_or(wire),
             progress,
             wakeup: choice("FI_NETDYNO_WAKEUP", [("event", Wakeup::Event), ("spin", Wakeup::Spin)])?,
             copying: choice("FI_NETDYNO_COPY", [("staged", Copying::Staged), ("direct", Copying::Direct)])?
-                .unwrap_or(usual),
+                .unwrap_or(copying),
             acks: choice("FI_NETDYNO_ACK", [("explicit", Acks::Explicit), ("none", Acks::None)])?
                 .unwrap_or_default(),
             cpu: cpu()?,
@@ -154,12 +161,6 @@ pub enum SettingError {
     /// There is no such time.
     #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
     Timeout(String),
-}
-
-/// Returns the wire within this host: `FI_NETDYNO_WIRE`, or shared memory unless the kernel makes progress.
-pub fn own_wire() -> Result<Wire, SettingError> {
-    let usual = if Switches::read()?.progress == Progress::Kernel { Wire::Udp } else { Wire::Shm };
-    Ok(choice("FI_NETDYNO_WIRE", [("shm", Wire::Shm), ("udp", Wire::Udp)])?.unwrap_or(usual))
 }
 
 /// Returns an address of this host that peers on other hosts reach: `FI_NETDYNO_ADDRESS`, or that of the default route,
