@@ -174,11 +174,8 @@ impl Block {
         // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
         let room = unsafe { slice::from_raw_parts_mut(self.buffer(slot), BUFFER_LEN) };
         let len = write(room);
-        self.write(slot, &self.describe(slot, Operation::Send, len));
-        // SAFETY: the block is registered, and kept as long as the VI.
-        let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
-        self.posted += usize::from(posted.is_ok());
-        posted.is_ok().then_some(&room[..len])
+        let descriptor = self.describe(slot, Operation::Send, len);
+        self.post_send(provider, vi, slot, &descriptor).then_some(&room[..len])
     }
 
     /// Writes memory of this process into that of the peer. Returns false if that is impossible now.
@@ -195,11 +192,24 @@ impl Block {
             segments,
             len: from.len,
         };
-        self.write(slot, &laid_out(&work));
-        // SAFETY: the block is registered, and kept as long as the VI. So is the memory, until the send is complete.
+        let is_posted = self.post_send(provider, vi, slot, &laid_out(&work));
+        self.written.extend(is_posted.then_some((self.posted, from)));
+        is_posted
+    }
+
+    /// Posts a send in a free slot. Returns whether that was possible.
+    fn post_send(
+        &mut self,
+        provider: &mut Provider,
+        vi: ViHandle,
+        slot: usize,
+        descriptor: &[u8; DESCRIPTOR_LEN],
+    ) -> bool {
+        self.write(slot, descriptor);
+        // SAFETY: the block is registered, and kept as long as the VI. Memory that an RDMA write names is kept until the
+        // send is complete.
         let posted = unsafe { provider.post(vi, Side::Send, self.descriptor(slot)) };
         self.posted += usize::from(posted.is_ok());
-        self.written.extend(posted.is_ok().then_some((self.posted, from)));
         posted.is_ok()
     }
 

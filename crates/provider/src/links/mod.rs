@@ -646,8 +646,8 @@ fn open_udp(
 pub fn service(address: SocketAddr) -> Process {
     let ip = address.ip().to_canonical();
     let is_own = ip.is_unspecified() || interface::is_own(ip);
-    let is_by_shm = Switches::read().is_ok_and(|switches| switches.wire == Wire::Shm);
-    if !is_own || !is_by_shm {
+    let is_by_shm = || Switches::read().is_ok_and(|switches| switches.wire == Wire::Shm);
+    if !is_own || !is_by_shm() {
         return Process::serving(address, [0; 8]);
     }
     // A host has many addresses, and a service is the same at each of them.

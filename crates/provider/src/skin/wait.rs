@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// Polls before a sleep. A sleep takes longer than most messages.
-const POLLS: u32 = 256;
+/// Looks before a sleep, each of up to 250 ns. A sleep takes longer than most messages.
+const POLLS: u32 = 64;
 
 /// A wait of a function with a timeout.
 #[derive(Debug)]

@@ -79,9 +79,10 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
         let transmit = info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags);
         [transmit, info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags)]
     };
-    // SAFETY: libfabric passes an address of that length, or null.
-    let address = unsafe { info.src_addr.cast::<[u8; NAME_LEN]>().as_ref() };
-    let address = address.filter(|_| info.src_addrlen == NAME_LEN).and_then(|bytes| Name::parse(bytes));
+    let is_name = info.src_addrlen == NAME_LEN && !info.src_addr.is_null();
+    // SAFETY: libfabric passes an address of that length.
+    let address = is_name.then(|| unsafe { &*info.src_addr.cast::<[u8; NAME_LEN]>() });
+    let address = address.and_then(|bytes| Name::parse(bytes));
     let served = address.and_then(|name| name.process.service_address());
     let mut state = shared.lock();
     if let Some(served) = served {
