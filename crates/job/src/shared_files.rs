@@ -2,12 +2,15 @@
 //! as libfabric's `PID:0:0` and MPICH's `mpich_shm_…`.
 
 use crate::place;
+use rustix::fs::inotify;
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 /// Directory of POSIX shared memory.
 const FOLDER: &str = "/dev/shm/";
@@ -59,6 +62,11 @@ impl SharedFiles {
         Self { machine: place::machine(), files: files.filter(|file| file.was_made_after(since)).collect() }
     }
 
+    /// Reports whether any of the files is still there.
+    pub fn any_is_left(&self) -> bool {
+        self.files.iter().any(SharedFile::is_there)
+    }
+
     /// Adds other files. Files of another machine cannot be removed here and are left out.
     pub fn add(&mut self, others: Self) {
         let here = place::machine();
@@ -107,6 +115,38 @@ impl SharedFile {
     }
 }
 
+/// A watch on the directory of shared memory.
+#[derive(Debug)]
+pub struct Watch(OwnedFd);
+
+impl Watch {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no more watches for this user, or no directory of shared memory.
+    pub fn begin() -> io::Result<Self> {
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&watch, FOLDER, inotify::WatchFlags::CREATE)?;
+        Ok(Self(watch))
+    }
+
+    /// Returns the files that libraries, of any process, have created since the last call.
+    pub fn new_files(&self) -> SharedFiles {
+        let mut events = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&self.0, &mut events);
+        let mut new = SharedFiles { machine: place::machine(), files: Vec::new() };
+        while let Ok(event) = events.next() {
+            let name = event.file_name().and_then(|name| name.to_str().ok());
+            if let Some(name) = name.filter(|name| is_of_library(name)) {
+                let path = Path::new(FOLDER).join(name);
+                new.files
+                    .extend(fs::symlink_metadata(&path).map(|meta| SharedFile { inode: meta.ino(), path }));
+            }
+        }
+        new
+    }
+}
+
 /// Reports whether a name is one of a library's file. libfabric's names begin with a process identifier and a
 /// colon.
 fn is_of_library(name: &str) -> bool {
@@ -124,6 +164,13 @@ fn mapped(maps: &str) -> impl Iterator<Item = SharedFile> {
         let inode = fields.split_whitespace().nth(4)?.parse().ok()?;
         Some(SharedFile { path: Path::new(FOLDER).join(name), inode })
     })
+}
+
+/// Reports whether this process sees all processes of the machine, as outside a container.
+pub fn sees_all_processes() -> bool {
+    // The identifier of the first process namespace is the same on every Linux.
+    const FIRST: u64 = 0xEFFF_FFFC;
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|meta| meta.ino() == FIRST)
 }
 
 /// Returns the identifiers of all visible processes of this machine.
@@ -177,6 +224,15 @@ mod tests {
         let mut found = SharedFiles::default();
         found.add(elsewhere);
         assert_eq!(found.files, []);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_of_a_library_is_noticed() {
+        let watch = Watch::begin().unwrap();
+        let path = made("noticed");
+        let new = watch.new_files();
+        assert!(new.files.iter().any(|file| file.path == path));
         fs::remove_file(path).unwrap();
     }
 

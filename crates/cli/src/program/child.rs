@@ -1,23 +1,19 @@
 //! The program of a run as a child process: its start, its end, its exit code.
 
 use crate::program::guard::GuardedFolder;
+use crate::program::leftovers::Leftovers;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
-use netdyno_job::shared_files::SharedFiles;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Interval between two checks for a signal while the program runs.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Time of the first look for the program's files in shared memory; each later one is at twice the time.
-/// Looks are rare, because each takes milliseconds of a processor.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
+/// Interval between two checks for a signal, or for new files in shared memory, while the program runs.
+const CHECK: Duration = Duration::from_millis(20);
 
 /// Starts a program. An error has the exit code of `timeout`(1): 127 if the program is not found, else 126.
 pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
@@ -36,34 +32,25 @@ pub fn code(status: ExitStatus) -> u8 {
 }
 
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and
-/// removes the files that the interrupted program leaves in shared memory.
+/// removes the files that the program leaves in shared memory.
 pub fn wait(mut child: Child, run: &GuardedFolder, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
     let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
-    let (mut is_told, mut shared) = (false, SharedFiles::default());
-    let (began, mut look_at) = (Instant::now(), FIRST_LOOK);
+    let (mut is_told, mut leftovers) = (false, Leftovers::of(run));
     loop {
-        match end.recv_timeout(LOOK) {
+        match end.recv_timeout(CHECK) {
             Ok(status) => {
-                if interrupt.check().is_err() {
-                    shared.remove_unused();
-                }
+                leftovers.remove();
                 return status.map_err(|error| lost(&error));
             }
             Err(RecvTimeoutError::Timeout) if !is_told && interrupt.check().is_err() => {
                 is_told = true;
-                shared.add(run.shared_files());
+                leftovers.note_mapped();
                 let _ = kill_process(pid, Signal::TERM);
             }
-            // The files are noted in advance, because Ctrl-C on a terminal may end the ranks before the next
-            // check.
-            Err(RecvTimeoutError::Timeout) if began.elapsed() > look_at => {
-                look_at *= 2;
-                shared.add(run.shared_files());
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => leftovers.note(),
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"its thread is gone")),
         }
     }

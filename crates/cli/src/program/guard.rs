@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
-/// Timeout for processes to end after SIGTERM.
+/// Timeout for processes to end by themselves or after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// Timeout for the kernel to end processes after SIGKILL.
 const GRACE_KILLED: Duration = Duration::from_secs(5);
@@ -69,6 +69,11 @@ impl GuardedFolder {
     pub fn shared_files(&self) -> SharedFiles {
         shared_files(&processes_of(self.path()), self.began)
     }
+
+    /// Waits until the processes of this run have ended, within a bounded time.
+    pub fn await_end(&self) {
+        await_end(self.path());
+    }
 }
 
 /// The guard process. A drop ends it, without ending the run.
@@ -116,11 +121,8 @@ fn end_processes(folder: &Path, since: SystemTime) {
     let left = processes_of(folder);
     let files = shared_files(&left, since);
     send(&left, Signal::TERM);
-    let mut until = Instant::now() + GRACE;
-    while Instant::now() < until && !processes_of(folder).is_empty() {
-        thread::sleep(LOOK);
-    }
-    until = Instant::now() + GRACE_KILLED;
+    await_end(folder);
+    let until = Instant::now() + GRACE_KILLED;
     loop {
         let left = processes_of(folder);
         if left.is_empty() || Instant::now() > until {
@@ -131,6 +133,14 @@ fn end_processes(folder: &Path, since: SystemTime) {
         thread::sleep(LOOK);
     }
     files.remove_unused();
+}
+
+/// Waits until the processes of a run have ended, within a bounded time.
+fn await_end(folder: &Path) {
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until && !processes_of(folder).is_empty() {
+        thread::sleep(LOOK);
+    }
 }
 
 fn send(processes: &[u32], signal: Signal) {

@@ -6,6 +6,7 @@ pub mod dials;
 pub mod gauge;
 pub mod guard;
 pub mod ledger;
+mod leftovers;
 pub mod link;
 pub mod profiles;
 pub mod route;

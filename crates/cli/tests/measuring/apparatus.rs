@@ -43,7 +43,7 @@ impl Bench {
     }
 
     /// Runs the program with two ranks over dials, without known parameters of the link.
-    fn run(&self, dials: &[&str], args: &str) -> Output {
+    pub fn run(&self, dials: &[&str], args: &str) -> Output {
         self.run_program(dials, &self.program(args))
     }
 

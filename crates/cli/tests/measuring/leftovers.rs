@@ -9,6 +9,7 @@ use netdyno_plugin::site::find;
 use netdyno_plugin::source::Source;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -86,7 +87,7 @@ fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mu
     command.stdout(Stdio::null()).stderr(fs::File::create(place.path().join("stderr")).unwrap());
     let mut child = command.spawn().unwrap();
     let said = || fs::read_to_string(place.path().join("stderr")).unwrap();
-    let (began, until) = (Instant::now(), Instant::now() + BEGINS_WITHIN);
+    let until = Instant::now() + BEGINS_WITHIN;
     let status = loop {
         let processes = traces.look();
         if let Some(status) = child.try_wait().unwrap() {
@@ -102,11 +103,6 @@ fn leaves_nothing(run: &Run, ending: Ending, cache: &Path, prepare: &(dyn Fn(&mu
     match status {
         Some(status) => assert!(ending == Ending::Itself && status.success(), "{name}: {status}: {}", said()),
         None => {
-            if ending == Ending::CtrlC {
-                // Ctrl-C ends the ranks before the command can read their files. The command reads them after
-                // 0.25, 0.5, 1, … seconds, so the test waits for the next of these times.
-                thread::sleep(began.elapsed() + Duration::from_millis(300));
-            }
             end(child.id(), ending);
             child.wait().unwrap();
         }
@@ -225,6 +221,25 @@ fn programs_and_launchers_leave_nothing() {
         cache.path(),
         &prepare,
     );
+}
+
+/// MPI leaves files in shared memory when its program fails.
+#[test]
+fn a_program_that_fails_leaves_nothing() {
+    let _alone = alone();
+    for bench in Bench::all("tests/programs/slopes.c") {
+        let files = || {
+            let all = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+            all.map(|entry| entry.file_name()).collect::<BTreeSet<_>>()
+        };
+        let before = files();
+        for _ in 0..3 {
+            let output = bench.run(&["--latency", "+1us"], "nonsense 1 1");
+            assert!(!output.status.success());
+        }
+        let left: Vec<_> = files().difference(&before).cloned().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
 
 #[test]
