@@ -169,6 +169,15 @@ fn the_message_layer_repeats_what_an_unreliable_network_loses() {
     });
 }
 
+#[test]
+fn every_one_of_64_ranks_talks_to_every_other() {
+    on_each_mpi("many", |run| {
+        for wire in ["shm", "udp"] {
+            assert_well(&Run { ranks: 64, wire, ..run }.output());
+        }
+    });
+}
+
 /// MPICH gives each rank an open socket to its launcher, so a rank may live in another network.
 #[test]
 fn ranks_in_two_networks_find_each_other() {

@@ -280,12 +280,19 @@ impl ViLinks {
         std::mem::take(&mut self.has_news)
     }
 
+    /// Makes the next look include every peer, as a caller wants who looks seldom.
+    pub fn look_at_all(&mut self) {
+        self.shm.look_at_all();
+        self.udp.look_at_all();
+    }
+
     /// Prepares for a sleep: the descriptor becomes readable when a message comes or a timer is due. Returns false if
     /// the caller must not sleep. The caller has found no message before, and looks once more before it sleeps.
     ///
     /// A thread that `is_alone` forgets an old signal. Otherwise it may be meant for another one.
     pub fn prepare_sleep(&mut self, is_alone: bool) -> bool {
         self.maintain();
+        self.look_at_all();
         // A request for a connection is repeated.
         let again = if self.asking.is_empty() { Duration::MAX } else { ASK_PERIOD };
         let most = self.shm.prepare_sleep().min(self.udp.prepare_sleep()).min(again);

@@ -25,7 +25,11 @@ pub const WAITS: usize = 64;
 const LONGEST_WRITE: u32 = 1 << 20;
 /// Time for RDMA writes to end whose memory the program takes away.
 const WRITES_TIMEOUT: Duration = Duration::from_secs(5);
-/// Messages of a VI in a row, before the others are looked at.
+/// Number of VIs with the latest messages that every look includes.
+const RECENT: usize = 2;
+/// Number of other VIs that a look includes, by turns. So the time of a look does not grow with the number of peers.
+const OTHERS: usize = 4;
+/// Messages in a row for which the recent VIs come first.
 const IN_A_ROW: u32 = 16;
 
 /// A received message, which occupies a receive until it is given back.
@@ -81,10 +85,14 @@ pub struct Nic {
     /// Where requests are waited for, and a wait at each for as many as may come until the next look.
     discriminators: Vec<Vec<u8>>,
     waits: Vec<(usize, WaitHandle)>,
-    /// The connected VIs, the one that received last first.
+    /// The connected VIs, in the order of their last messages, the latest first.
     connected: Vec<ViHandle>,
-    /// Number of messages in a row that came from the first of them.
+    /// Number of messages in a row for which the recent ones came first.
     row: u32,
+    /// Number of the VI, of those that are not [`RECENT`], with which the next look goes on.
+    turn: usize,
+    /// Whether the next look includes every VI.
+    looks_at_all: bool,
     /// Time for a peer to answer a request; `None` for ever.
     answer_timeout: Option<Duration>,
     /// Whether peers write long messages by RDMA. Within a host the system copies them.
@@ -119,6 +127,8 @@ impl Nic {
             waits: Vec::new(),
             connected: Vec::new(),
             row: 0,
+            turn: 0,
+            looks_at_all: false,
             answer_timeout,
             has_windows: switches.copying == Copying::Direct && switches.acks == Acks::None && is_udp,
             has_acks: switches.acks == Acks::Explicit,
@@ -362,28 +372,48 @@ impl Nic {
         }
     }
 
+    /// Makes the next look include every VI, as a caller wants who looks seldom, or not again before a signal.
+    pub fn look_at_all(&mut self) {
+        self.looks_at_all = true;
+    }
+
     /// Returns the next event, and with it what the message layer sends for itself.
     fn next_done(&mut self) -> Option<NicEvent> {
-        let count = self.connected.len();
-        // The next message is likely of the same peer. After some messages of it, the others come first.
-        let first = usize::from(self.row >= IN_A_ROW);
-        for place in (first..first + count).map(|place| if place < count { place } else { 0 }) {
+        let recent = self.connected.len().min(RECENT);
+        let others = self.connected.len() - recent;
+        let looked_at = if self.looks_at_all { others } else { others.min(OTHERS) };
+        let begin = self.turn;
+        self.turn = (begin + looked_at) % others.max(1);
+        let in_turn = |nth: usize| recent + (begin + nth) % others;
+        // The next message is likely of a recent peer. After some messages the others come first, and of the
+        // recent ones the one whose message is the oldest.
+        let is_last_first = self.row >= IN_A_ROW;
+        for nth in 0..recent + looked_at {
+            let place = match is_last_first {
+                false if nth < recent => nth,
+                false => in_turn(nth - recent),
+                true if nth < looked_at => in_turn(nth),
+                true => recent - 1 - (nth - looked_at),
+            };
             let vi = self.connected[place];
             let Ok(Some(Completed { at, completion })) = self.provider.done(vi, Side::Receive) else {
                 continue;
             };
             if completion.status.is_error() {
-                self.connected.swap_remove(place);
+                self.connected.remove(place);
                 return Some(NicEvent::Broken(vi));
             }
             let block = self.blocks.get_mut(&vi)?;
             let (slot, buffer) = block.slot_of(at);
             let bytes = NonNull::new(buffer)?;
-            self.row = if place == 0 { self.row + 1 } else { 1 };
-            self.connected.swap(0, place);
+            self.row = if is_last_first { 0 } else { self.row + 1 };
+            if place > 0 {
+                self.connected[..=place].rotate_right(1);
+            }
             block.taken += 1;
             return Some(NicEvent::Message(Buffer { vi, slot, bytes, len: completion.len as usize }));
         }
+        self.looks_at_all = false;
         None
     }
 

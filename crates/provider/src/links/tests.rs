@@ -291,3 +291,69 @@ fn a_requester_over_the_wrong_wire_is_refused() {
         assert!(links[1].by_vi.is_empty() && links[1].links.len() == 1);
     }
 }
+
+/// Returns the connections of a process with many others, and its number at each of them.
+fn star(others: usize) -> (ViLinks, Vec<(ViLinks, PeerNo)>) {
+    let mut middle = ViLinks::open().unwrap();
+    let process = *middle.process();
+    let mut all: Vec<_> = (0..others)
+        .map(|_| {
+            let mut links = ViLinks::open().unwrap();
+            let there = links.peer(&process);
+            (links, there)
+        })
+        .collect();
+    let header = Header::new(Kind::Done).encode();
+    for (links, there) in &mut all {
+        let until = Instant::now() + WITHIN;
+        while !links.try_send(*there, &header, Payload::Bytes(&[])) {
+            assert!(look(links).is_none() && Instant::now() < until, "there is no connection");
+            if let Some(LinkEvent::Message(peer, buffer)) = look(&mut middle) {
+                middle.give_back(peer, buffer);
+            }
+        }
+    }
+    while let Some(LinkEvent::Message(peer, buffer)) = look(&mut middle) {
+        middle.give_back(peer, buffer);
+    }
+    (middle, all)
+}
+
+/// A look does not include all of many peers, but each of them within some looks, and at once when it must.
+#[test]
+fn everyone_of_many_peers_is_heard_beside_others_that_send_all_the_time() {
+    const OTHERS: usize = 40;
+    const LOUD: usize = 6;
+    let (mut middle, mut others) = star(OTHERS);
+    let say = |(links, there): &mut (ViLinks, PeerNo), tag: u64| {
+        let header = Header { flags: TAGGED, tag, ..Header::new(Kind::Message) }.encode();
+        links.try_send(*there, &header, Payload::Bytes(&[]))
+    };
+    let hear = |middle: &mut ViLinks| {
+        let Some(LinkEvent::Message(peer, buffer)) = middle.next() else { return None };
+        let tag = Header::parse(&buffer).unwrap().0.tag;
+        middle.give_back(peer, buffer);
+        Some(tag)
+    };
+    for nth in LOUD..OTHERS {
+        for loud in &mut others[..LOUD] {
+            while say(loud, 0) {}
+        }
+        assert!(say(&mut others[nth], nth as u64));
+        let looks = (0..1000).find(|_| {
+            for loud in &mut others[..LOUD] {
+                say(loud, 0);
+            }
+            hear(&mut middle) == Some(nth as u64)
+        });
+        assert!(looks.is_some(), "peer {nth} is not heard");
+    }
+    // A look that finds nothing may have left out a peer, unless it was to include all.
+    for (nth, other) in others.iter_mut().enumerate().skip(LOUD) {
+        middle.look_at_all();
+        while hear(&mut middle).is_some() {}
+        assert!(say(other, 7));
+        middle.look_at_all();
+        assert_eq!(hear(&mut middle), Some(7), "peer {nth} is left out");
+    }
+}

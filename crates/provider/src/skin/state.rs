@@ -98,7 +98,11 @@ impl State {
         let begun = Instant::now();
         let is_waiting = begun - self.looked < IN_A_ROW;
         self.looked = begun;
-        while is_waiting && self.looked - begun < PATIENCE {
+        if !is_waiting {
+            self.engine.links.look_at_all();
+            return self.progress();
+        }
+        while self.looked - begun < PATIENCE {
             if self.progress() {
                 return true;
             }
