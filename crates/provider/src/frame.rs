@@ -48,6 +48,10 @@ pub enum Kind {
     Atomic,
     /// Says who the sender is.
     Name,
+    /// The receiver of this must offer its short messages: too many bytes of unexpected ones are kept.
+    Hold,
+    /// Short messages may travel with their bytes again.
+    Release,
 }
 
 impl Kind {
@@ -64,6 +68,8 @@ impl Kind {
             Self::Read,
             Self::Atomic,
             Self::Name,
+            Self::Hold,
+            Self::Release,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -364,7 +370,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_are_malformed() {
-        for kind in [0, 12, 255] {
+        for kind in [0, 14, 255] {
             let mut bytes = Header::new(Kind::Done).encode().to_vec();
             bytes[0] = kind;
             assert_eq!(Header::parse(&bytes), None);

@@ -170,6 +170,16 @@ fn the_message_layer_repeats_what_an_unreliable_network_loses() {
 }
 
 #[test]
+fn unexpected_messages_beyond_the_bound_stay_with_their_senders() {
+    on_each_mpi("semantics", |run| {
+        for (ranks, wire, most) in [(2, "shm", "0"), (3, "shm", "1"), (2, "udp", "0")] {
+            let switches = &[("FI_NETDYNO_UNEXPECTED", most)];
+            assert_well(&Run { ranks, wire, switches, arguments: &["5000"], ..run }.output());
+        }
+    });
+}
+
+#[test]
 fn every_one_of_64_ranks_talks_to_every_other() {
     on_each_mpi("many", |run| {
         for wire in ["shm", "udp"] {

@@ -69,7 +69,7 @@ impl<L: Links> Engine<L> {
         let pending = Pending { op, completion, is_reported: wants.is_reported };
         let role = match result {
             Some(memory) => Role::Reading { pending, memory, got: 0, wanted: len },
-            None => Role::Awaited { pending, memory: Memory::default(), is_accepted: true },
+            None => Role::Awaited { pending, memory: Memory::default(), is_accepted: true, copy: None },
         };
         self.begin(to.peer, header, Payload::Bytes(&payload), role);
         Ok(())

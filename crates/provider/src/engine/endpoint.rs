@@ -1,5 +1,6 @@
 //! An endpoint: its posted receives, its unexpected messages, and where its completions go.
 
+use super::bound::Bytes;
 use super::completion::Reports;
 use super::links::PeerNo;
 use crate::matching::Matcher;
@@ -61,7 +62,7 @@ pub struct Arrival {
 #[derive(Debug)]
 pub enum Body {
     /// They are here. The sender may wait until they are taken: its transfer.
-    Here(Box<[u8]>, Option<u32>),
+    Here(Bytes, Option<u32>),
     /// The sender keeps them until they are taken.
     Offered {
         /// The sender's transfer.

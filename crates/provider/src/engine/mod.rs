@@ -4,6 +4,8 @@
 //! ```text
 //! short message    Message ─────────────►           the bytes travel with it
 //!                          ◄───────────── Done      if the sender waits for the delivery
+//!                          ◄───────────── Hold      if too many bytes of unexpected messages are kept: the sender
+//!                                                   offers short messages as well, until Release
 //! long message     Offer ───────────────►           the receiver copies the bytes out of the sender's memory
 //!                          ◄───────────── Done
 //!                  Offer ───────────────►           where the system does not allow that
@@ -23,6 +25,7 @@
 
 mod arithmetic;
 mod atomic;
+mod bound;
 mod completion;
 mod endpoint;
 mod links;
@@ -44,6 +47,7 @@ pub use sending::{Send, Target, Until, Wants};
 
 use crate::frame::{Header, Kind};
 use crate::memory::{Memory, Window};
+use bound::Bound;
 use endpoint::{Arrival, Unexpected};
 use peer::{Origin, Peer};
 use rustc_hash::FxHashMap;
@@ -54,6 +58,9 @@ use std::time::{Duration, Instant};
 
 /// Messages handled in one call, so that a call ends while messages keep coming.
 const AT_ONCE: usize = 32;
+
+/// Bytes of unexpected messages beyond which senders keep those of further ones, unless the program sets others.
+const MOST_UNEXPECTED: usize = 64 << 20;
 
 /// Longest wait for peers that write into memory which the program takes away.
 const WRITERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -94,7 +101,8 @@ struct Pending {
 enum Role {
     /// An own operation, which is complete when the peer says so. Its bytes are still needed if the peer asks for
     /// them.
-    Awaited { pending: Pending, memory: Memory, is_accepted: bool },
+    /// An injected message has a copy of its bytes here.
+    Awaited { pending: Pending, memory: Memory, is_accepted: bool, copy: Option<Vec<u8>> },
     /// Bytes that come in pieces. Without a place for them they are discarded, for the reason of the failure.
     /// With a window, the peer writes them there itself.
     Landing {
@@ -144,6 +152,8 @@ pub struct Engine<L> {
     transfers: Slab<Transfer>,
     /// Messages of this process to itself.
     own: VecDeque<Vec<u8>>,
+    /// The bytes of unexpected messages.
+    unexpected: Bound,
     /// Messages that are to be copied out of the memory of their senders.
     pulls: VecDeque<Pull>,
     /// Whether they wait until [`Engine::progress`]. Otherwise a message is copied at once.
@@ -167,6 +177,7 @@ impl<L: Links> Engine<L> {
             busy: VecDeque::new(),
             transfers: Slab::new(),
             own: VecDeque::new(),
+            unexpected: Bound::new(MOST_UNEXPECTED),
             pulls: VecDeque::new(),
             is_deferring: false,
         }
@@ -225,6 +236,7 @@ impl<L: Links> Engine<L> {
             let introduction = self.links.introduction();
             self.answer(peer, Header::new(Kind::Name), &introduction);
         }
+        self.release();
         self.pump();
         is_any | self.pull_next()
     }
@@ -238,9 +250,10 @@ impl<L: Links> Engine<L> {
     /// Returns whether nothing waits to be sent.
     pub fn is_flushed(&mut self) -> bool {
         let mut peers = self.peers.iter().enumerate();
-        // The operations of pieces are not complete, so they may end with an error.
-        peers.all(|(number, peer)| peer.waiting.is_empty() || self.links.is_hopeless(number))
-            && self.links.is_flushed()
+        // The operations of pieces are not complete, so they may end with an error. Injected messages are.
+        peers.all(|(number, peer)| {
+            (peer.waiting.is_empty() && peer.copies == 0) || peer.is_lost || self.links.is_hopeless(number)
+        }) && self.links.is_flushed()
     }
 
     /// Handles a message. Returns false if it is malformed.
@@ -262,6 +275,8 @@ impl<L: Links> Engine<L> {
             Kind::Read => return self.on_read(peer, &header, payload),
             Kind::Atomic => return self.on_atomic(peer, &header, payload),
             Kind::Name => return self.links.know(peer, payload),
+            Kind::Hold => self.peer(peer).is_holding = true,
+            Kind::Release => self.peer(peer).is_holding = false,
         }
         true
     }
@@ -338,6 +353,7 @@ impl<L: Links> Engine<L> {
         }
         for (_, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| is_it(transfer)) {
             match &mut transfer.role {
+                Role::Awaited { copy: Some(_), .. } => {}
                 Role::Awaited { memory, .. } | Role::Reading { memory, .. } => *memory = Memory::default(),
                 Role::Landing { landing, failure, .. } => {
                     *landing.memory_mut() = Memory::default();
@@ -453,7 +469,11 @@ impl<L: Links> Engine<L> {
             self.links.close_window(peer, &window);
         }
         let Pending { op, completion, is_reported } = match role {
-            Role::Awaited { pending, .. } | Role::Reading { pending, .. } => pending,
+            Role::Awaited { pending, copy, .. } => {
+                self.peer(peer).copies -= usize::from(copy.is_some());
+                pending
+            }
+            Role::Reading { pending, .. } => pending,
             Role::Landing { landing, got, .. } => return self.landed(endpoint, landing, got, failure),
         };
         let failure = failure.map(|failure| (failure, 0));

@@ -40,6 +40,12 @@ pub struct Peer {
     /// It is in the list of peers with work.
     pub is_listed: bool,
     pub is_lost: bool,
+    /// It was told to keep the bytes of its messages.
+    pub is_told: bool,
+    /// It wants the bytes of messages kept here until a receive takes them.
+    pub is_holding: bool,
+    /// Number of injected messages whose bytes are kept here for it.
+    pub copies: usize,
 }
 
 impl Peer {
@@ -51,6 +57,9 @@ impl Peer {
             streams: VecDeque::new(),
             is_listed: false,
             is_lost: false,
+            is_told: false,
+            is_holding: false,
+            copies: 0,
         }
     }
 

@@ -206,9 +206,9 @@ impl<L: Links> Engine<L> {
         let Some(state) = self.endpoints.get_mut(header.to.into()) else { return };
         let matcher = state.matcher(arrival.is_tagged);
         let Some(id) = matcher.find_receive(&arrival.envelope()) else {
-            let body = Body::Here(payload.into(), awaited);
+            let body = Body::Here(self.unexpected.keep(payload), awaited);
             matcher.keep(arrival.envelope(), Unexpected { arrival, body });
-            return;
+            return self.hold(peer);
         };
         if let Some(transfer) = awaited {
             self.answer_done(peer, transfer, None);

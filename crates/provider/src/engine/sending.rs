@@ -5,7 +5,10 @@ use super::{
 };
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_segments};
-use crate::memory::Memory;
+use crate::memory::{Memory, Segment};
+
+/// Longest message in bytes that always travels with its bytes: its offer would take as much memory of the peer.
+const NEVER_HELD: usize = 128;
 
 /// An endpoint of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +93,19 @@ impl<L: Links> Engine<L> {
         if waiting < MOST_WAITING { Ok(()) } else { Err(Refused::Again) }
     }
 
-    /// Sends a message together with its bytes, or offers them to the peer if they are too long for that.
+    /// Copies an injected message, whose memory the program may use again at once.
+    fn copy(&mut self, peer: PeerNo, memory: &Memory) -> (Memory, Option<Vec<u8>>) {
+        let mut copy = vec![0; memory.len()];
+        memory.read(0, &mut copy);
+        self.peer(peer).copies += 1;
+        let segment =
+            Segment { address: copy.as_mut_ptr().expose_provenance() as u64, len: copy.len() as u64 };
+        // SAFETY: the transfer keeps the copy, which nobody writes, until the peer has the message.
+        (unsafe { Memory::new([segment]) }, Some(copy))
+    }
+
+    /// Sends a message together with its bytes, or offers them to the peer if they are too long for that, or if
+    /// the peer has too many.
     pub(super) fn transmit(
         &mut self,
         peer: PeerNo,
@@ -99,13 +114,19 @@ impl<L: Links> Engine<L> {
         memory: Memory,
         (pending, wants): (Pending, Wants),
     ) -> Result<(), Refused> {
-        if memory.len() > PAYLOAD {
-            if wants.is_injected {
-                return Err(Refused::TooLong);
+        if memory.len() > PAYLOAD && wants.is_injected {
+            return Err(Refused::TooLong);
+        }
+        let is_held = header.kind == Kind::Message && memory.len() > NEVER_HELD && self.peer(peer).is_holding;
+        if memory.len() > PAYLOAD || is_held {
+            let is_full = self.peer(peer).copies >= MOST_WAITING;
+            if wants.is_injected && is_full {
+                return Err(Refused::Again);
             }
-            let segments = encode_segments(memory.segments());
             let header = Header { kind: offer, ..header };
-            let role = Role::Awaited { pending, memory, is_accepted: false };
+            let (memory, copy) = if wants.is_injected { self.copy(peer, &memory) } else { (memory, None) };
+            let segments = encode_segments(memory.segments());
+            let role = Role::Awaited { pending, memory, is_accepted: false, copy };
             self.begin(peer, header, Payload::Bytes(&segments), role);
             return Ok(());
         }
@@ -117,7 +138,7 @@ impl<L: Links> Engine<L> {
         };
         if awaited != 0 {
             let header = Header { flags: header.flags | awaited, ..header };
-            let role = Role::Awaited { pending, memory: Memory::default(), is_accepted: true };
+            let role = Role::Awaited { pending, memory: Memory::default(), is_accepted: true, copy: None };
             self.begin(peer, header, payload, role);
             return Ok(());
         }

@@ -83,6 +83,9 @@ pub struct Switches {
     pub acks: Acks,
     /// The processor of the thread that makes progress: `FI_NETDYNO_CPU`; `None` for one that fits.
     pub cpu: Option<usize>,
+    /// Bytes of unexpected messages beyond which senders keep those of further ones: `FI_NETDYNO_UNEXPECTED` in MiB;
+    /// `None` for the engine's own bound.
+    pub most_unexpected: Option<usize>,
 }
 
 impl Switches {
@@ -112,6 +115,7 @@ impl Switches {
             acks: choice("FI_NETDYNO_ACK", [("explicit", Acks::Explicit), ("none", Acks::None)])?
                 .unwrap_or_default(),
             cpu: cpu()?,
+            most_unexpected: most_unexpected()?,
         })
     }
 
@@ -126,6 +130,13 @@ fn cpu() -> Result<Option<usize>, SettingError> {
     let Ok(text) = env::var("FI_NETDYNO_CPU") else { return Ok(None) };
     let number = text.parse().ok().filter(|cpu| *cpu < MOST_CPUS);
     number.map(Some).ok_or(SettingError::Cpu(text))
+}
+
+/// Returns the bound of unexpected messages in bytes.
+fn most_unexpected() -> Result<Option<usize>, SettingError> {
+    let Ok(text) = env::var("FI_NETDYNO_UNEXPECTED") else { return Ok(None) };
+    let bytes = text.parse().ok().and_then(|mebibytes: usize| mebibytes.checked_mul(1 << 20));
+    bytes.map(Some).ok_or(SettingError::Unexpected(text))
 }
 
 /// Returns the value of a variable that has one of these; `None` if it is not set.
@@ -158,6 +169,9 @@ pub enum SettingError {
     /// There are no such faults.
     #[error("FI_NETDYNO_FAULTS is '{0}': {1}")]
     Faults(String, FaultsError),
+    /// There is no such number of bytes.
+    #[error("FI_NETDYNO_UNEXPECTED is '{0}': use a number of MiB, from 0")]
+    Unexpected(String),
     /// There is no such time.
     #[error("FI_NETDYNO_TIMEOUT is '{0}': use a number of seconds")]
     Timeout(String),

@@ -277,6 +277,9 @@ impl Shared {
         let switches = links.switches();
         let mut engine = Engine::new(links);
         engine.set_deferring(switches.has_thread());
+        if let Some(bytes) = switches.most_unexpected {
+            engine.set_most_unexpected(bytes);
+        }
         Self {
             state: Mutex::new(State {
                 engine,

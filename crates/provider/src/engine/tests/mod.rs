@@ -185,15 +185,19 @@ proptest! {
     /// nth message of it.
     #[test]
     fn every_message_arrives_whole_and_in_order(
-        messages in proptest::collection::vec((length(), 0..3_u64, any::<bool>(), any::<bool>()), 1..60),
+        messages in proptest::collection::vec((length(), 0..3_u64, 0..3_u8, any::<bool>()), 1..60),
         refuses in prop_oneof![Just(0), 2..5_u32],
         copied in prop_oneof![Just(Copied::Whole), Just(Copied::NotHere)],
         early: bool,
         has_windows: bool,
         is_deferring: bool,
+        most_unexpected in prop_oneof![Just(0), 0..20_000_usize, Just(usize::MAX)],
     ) {
         let mut engines = pair_with_windows(copied, refuses, has_windows);
-        engines.iter_mut().for_each(|engine| engine.set_deferring(is_deferring));
+        for engine in &mut engines {
+            engine.set_deferring(is_deferring);
+            engine.set_most_unexpected(most_unexpected);
+        }
         let count = messages.len();
         let mut sent: Vec<Vec<u8>> =
             messages.iter().enumerate().map(|(nth, (len, ..))| pattern(nth, *len)).collect();
@@ -208,13 +212,18 @@ proptest! {
         if early {
             post(&mut engines, &mut got);
         }
-        for (nth, (_, tag, is_delivery, goes_back)) in messages.iter().enumerate() {
-            let until = if *is_delivery { Until::Delivered } else { Until::Sent };
-            let wants = Wants { until, ..REPORTED };
+        for (nth, (len, tag, way, goes_back)) in messages.iter().enumerate() {
+            let until = if *way == 1 { Until::Delivered } else { Until::Sent };
+            let wants = Wants { until, is_injected: *way == 2 && *len <= PAYLOAD, ..REPORTED };
             loop {
                 let memory = memory(&mut sent[nth]);
                 match engines[usize::from(*goes_back)].send(0, message(*tag, memory, count + nth, wants)) {
-                    Ok(()) => break,
+                    Ok(()) => {
+                        if wants.is_injected {
+                            sent[nth].fill(0);
+                        }
+                        break;
+                    }
                     Err(refused) => prop_assert_eq!(refused, Refused::Again),
                 }
                 for engine in &mut engines {
@@ -227,6 +236,10 @@ proptest! {
             post(&mut engines, &mut got);
         }
         settle(&mut engines);
+        for (nth, (len, ..)) in messages.iter().enumerate() {
+            sent[nth] = pattern(nth, *len);
+        }
+        prop_assert!(engines.iter_mut().all(|engine| engine.is_flushed()));
         let done = engines.each_mut().map(completions);
         let total: usize = done.iter().map(Vec::len).sum();
         prop_assert_eq!(total, 2 * count);
@@ -255,7 +268,7 @@ proptest! {
     #[test]
     fn nonsense_is_survived(
         all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..40),
-        kind in 1..12_u8,
+        kind in 1..14_u8,
     ) {
         let [mut engine, _] = pair(Copied::NotHere, 0);
         let mut room = vec![0; 100];
@@ -272,6 +285,54 @@ proptest! {
             engine.links.out.borrow_mut().taken = 0;
             engine.progress();
         }
+    }
+}
+
+/// A program sends more than its peer keeps, before that receives anything.
+#[test]
+fn a_sender_of_unexpected_messages_is_held_back_and_goes_on() {
+    const COUNT: usize = 2000;
+    const LEN: usize = 4096;
+    const MOST: usize = 256 * 1024;
+    for copied in [Copied::Whole, Copied::NotHere] {
+        let mut engines = pair(copied, 0);
+        engines[1].set_most_unexpected(MOST);
+        let injected = Wants { is_injected: true, ..REPORTED };
+        let mut bytes = vec![0; LEN];
+        let mut send = |engines: &mut [Engine<Wires>; 2], nth: usize| {
+            bytes.copy_from_slice(&pattern(nth, LEN));
+            engines[0].send(0, message(9, memory(&mut bytes), nth, injected)).is_ok()
+        };
+        let mut begun = 0;
+        let mut tries = 0;
+        while tries < 100 {
+            tries = if send(&mut engines, begun) { 0 } else { tries + 1 };
+            begun += usize::from(tries == 0);
+            for engine in &mut engines {
+                engine.progress();
+            }
+        }
+        let kept = engines[1].unexpected.total();
+        assert!(kept > MOST && kept <= MOST + usize::from(RECEIVES) * LEN, "{kept}");
+        assert!(begun < COUNT && !engines[0].is_flushed());
+        let mut got = vec![0; LEN];
+        for nth in 0..COUNT {
+            engines[1].receive(0, posting(ANY, memory(&mut got), nth)).unwrap();
+            while completions(&mut engines[1]).is_empty() {
+                if begun < COUNT && send(&mut engines, begun) {
+                    begun += 1;
+                }
+                for engine in &mut engines {
+                    engine.progress();
+                }
+            }
+            assert_eq!(got, pattern(nth, LEN), "message {nth}");
+        }
+        settle(&mut engines);
+        assert_eq!(engines[1].unexpected.total(), 0);
+        assert!(engines[0].is_flushed() && engines[0].transfers.is_empty());
+        // Short messages travel with their bytes again.
+        assert!(send(&mut engines, 0) && engines[0].transfers.is_empty());
     }
 }
 
