@@ -49,9 +49,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence, help_heading = HOW_PRECISELY, hide_short_help = true)]
     confidence: f64,
 
-    /// Print a table, json or csv
+    /// Write a table, json, csv or html
     ///
-    /// json has the schema netdyno-compare/1, csv one row for each layer and parameter. By default that of the file's ending (.json, .csv, .txt), or a table.
+    /// json has the schema netdyno-compare/1, csv one row for each layer and parameter, html is a page with plots. By default that of the file's ending (.json, .csv, .txt, .html), or a table.
     #[arg(long, value_enum, help_heading = OUTPUT, hide_possible_values = true)]
     format: Option<Form>,
 
