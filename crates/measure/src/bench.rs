@@ -38,7 +38,8 @@ impl<'a, L: Time> Bench<'a, L> {
             timer_ns: 0.0,
             tick_ns,
             began,
-            budget_ns,
+            // A launch without any time would have no elapsed share of it.
+            budget_ns: budget_ns.max(1.0),
             rest: None,
             window: usize::MAX,
             unpolled: 0,

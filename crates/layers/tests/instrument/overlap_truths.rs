@@ -81,6 +81,29 @@ fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
     simulated::messages(drawn.truth, &plan, count)
 }
 
+/// A campaign that is late has launches without any time.
+#[test]
+fn a_launch_without_time_makes_one_pass() {
+    for (budget_ns, passes) in [(0.0, 1..=1), (1e9, 2..=usize::MAX)] {
+        let plan = OverlapPlan {
+            launch: 0,
+            shape: None,
+            sizes: vec![64, 100_000],
+            queue: 4,
+            methods: METHODS.into(),
+            budget_ns,
+            precision: 0.02,
+            seed: 1,
+        };
+        let truth = "o_s=100ns,o_r=100ns,g=200ns,L=1us,G=0.1ns/B".parse().unwrap();
+        let launch = simulated::messages(truth, &plan, 1).remove(0);
+        for size in &launch.sizes {
+            assert!(size.polling.iter().all(|cell| passes.contains(&cell.len())), "{budget_ns}");
+            assert!(size.pww.iter().all(|cell| passes.contains(&cell.len())), "{budget_ns}");
+        }
+    }
+}
+
 fn measured(drawn: &Drawn, seed: u64) -> Reading<Overlap> {
     let data = match drawn.truth.noise.share {
         0.0 => vec![launches(drawn, seed, 1).remove(0); 6],
