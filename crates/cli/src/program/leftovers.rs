@@ -2,10 +2,15 @@
 
 use crate::program::guard::GuardedFolder;
 use netdyno_job::shared_files::{SharedFiles, Watch, sees_all_processes};
+use std::thread;
+use std::time::Duration;
 
 /// Number of looks at the program's processes after a new file. A process maps its file a little later. Each
 /// look takes milliseconds of a processor.
 const LOOKS: u32 = 3;
+
+/// Time in which a process of another program maps a file that it has created.
+const SETTLES_WITHIN: Duration = Duration::from_millis(100);
 
 /// The files of a run, noted while it runs: a program that fails leaves no time to look at its processes.
 #[derive(Debug)]
@@ -50,6 +55,7 @@ impl<'a> Leftovers<'a> {
         self.note();
         if self.files.any_is_left() {
             self.run.await_end();
+            thread::sleep(SETTLES_WITHIN);
             self.files.remove_unused();
         }
     }
