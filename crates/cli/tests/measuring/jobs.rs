@@ -4,12 +4,13 @@
 use crate::common::mpi::{compilers, launcher, prepare};
 use crate::common::network::{A, B, Network};
 use crate::common::{alone, assert_launched, beside};
+use netdyno_job::shared_files::SharedFiles;
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const LONG: Duration = Duration::from_secs(60);
 /// Arguments of a short measurement.
@@ -186,6 +187,9 @@ fn a_killed_process_ends_the_job() {
             }
             std::thread::sleep(Duration::from_secs(1));
             let last = marked(&mark, "netdyno").into_iter().max_by_key(|pid| pid.as_raw_nonzero()).unwrap();
+            // No process is left that could remove the files that MPI made for a killed rank.
+            let files =
+                SharedFiles::of_process(last.as_raw_nonzero().get().unsigned_abs(), SystemTime::UNIX_EPOCH);
             kill_process(last, Signal::KILL).unwrap();
             ends(&mut job);
             assert!(!job.wait().unwrap().success());
@@ -193,6 +197,7 @@ fn a_killed_process_ends_the_job() {
                 assert!(Instant::now() < until + LONG, "processes are left");
                 std::thread::sleep(Duration::from_millis(20));
             }
+            files.remove_unused();
         }
     }
 }
