@@ -9,8 +9,11 @@ use maud::{Markup, html};
 use netdyno_measure::overlap::record::{Progress, Quantity, SizeOverlap, WorkPoint};
 use netdyno_measure::show::{NONE, Size, time_and_interval};
 
-/// Returns the table of the findings, a row for each layer and size.
+/// Returns the table of the findings, a row for each layer and size; nothing if only messages alone were measured.
 pub fn findings(subjects: &[Subject<'_>]) -> Markup {
+    if subjects.iter().all(|subject| subject.found.sizes.is_empty()) {
+        return html! {};
+    }
     let heads = html! {
         (heads(["layer, size"])) th.text scope="col" { "progress without a call" }
         (heads(["waiting hidden", "free work", "cycle", "in calls", "stolen", "other threads"]))
