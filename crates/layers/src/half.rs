@@ -5,6 +5,11 @@ use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::task::Subject;
 use std::sync::atomic::AtomicBool;
 
+/// Returns the error of a layer that has no one-sided operations.
+pub(crate) fn no_one_sided() -> LayerError {
+    LayerError::new("the layer has no one-sided operations")
+}
+
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

@@ -2,6 +2,7 @@
 
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::Face;
+use netdyno_measure::onesided::data::Level;
 use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::faults::Faults;
@@ -15,6 +16,8 @@ pub struct LayerOptions {
     pub size_bytes: usize,
     /// The face that the measurement uses.
     pub face: Face,
+    /// The reliability level of one-sided operations, for a layer that has levels.
+    pub level: Level,
     /// What a process does while nothing arrives.
     pub wait: Wait,
     /// The injected faults, for a layer that takes faults.

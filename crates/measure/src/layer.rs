@@ -1,6 +1,7 @@
 //! The traits of a layer under test, as the measurement patterns use it.
 
 use crate::logp::data::Transport;
+use crate::onesided::data::Operation;
 use crate::order::Order;
 use crate::registration::data::MemorySystem;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub enum Face {
     Sized,
     /// Messages ([`Messenger`]).
     Messages,
+    /// One-sided operations ([`Initiator`]).
+    OneSided,
 }
 
 /// An amount of computation in the layer's own unit. It needs no conversion while time is measured.
@@ -137,6 +140,46 @@ pub trait Messenger: Time {
     fn other_threads_ns(&mut self) -> Option<f64> {
         None
     }
+
+    /// Returns the transport statistics so far, if the layer keeps them.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+}
+
+/// A process that puts bytes into the memory of another process, the target, and gets bytes from there, in its
+/// own time. All operations name the same memory at both ends.
+pub trait Initiator: Time {
+    /// Returns the operations that the layer has.
+    fn operations(&self) -> &[Operation];
+
+    /// Returns the largest size, in bytes. The smallest has one byte.
+    fn largest(&self) -> usize;
+
+    /// Chooses the operation that every later call starts, and its size. No operation may be in flight.
+    fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError>;
+
+    /// Returns the largest possible number of operations in flight, at the chosen size.
+    fn window(&self) -> usize;
+
+    /// Starts an operation. Waits first, while as many operations are in flight as possible.
+    ///
+    /// # Errors
+    /// Returns an error if that takes longer than a bounded time.
+    fn start(&mut self) -> Result<(), LayerError>;
+
+    /// Idles until the local memory of all started operations is free again, or has the bytes.
+    ///
+    /// # Errors
+    /// Returns an error if that takes longer than a bounded time.
+    fn wait_local(&mut self) -> Result<(), LayerError>;
+
+    /// Idles until all started operations are known to be complete in the target's memory. For
+    /// [`Operation::PutNotify`] it idles until the target has replied to all of them.
+    ///
+    /// # Errors
+    /// Returns an error if that takes longer than a bounded time.
+    fn flush(&mut self) -> Result<(), LayerError>;
 
     /// Returns the transport statistics so far, if the layer keeps them.
     fn transport(&self) -> Option<Transport> {

@@ -11,6 +11,7 @@
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`comb`]: the protocol stacks of Brightwell et al. (2003).
 //! * [`contention`]: a pair while other pairs communicate.
+//! * [`onesided`]: one-sided operations on the memory of another process.
 //! * [`overlap`]: the overlap of computation and messages.
 //! * [`registration`]: the cost of registered memory.
 //! * [`speight`]: the experiment of Speight et al. (1999), section 5.
@@ -31,8 +32,10 @@ mod figure;
 pub mod layer;
 pub mod logp;
 mod machine;
+pub mod onesided;
 pub mod order;
 pub mod overlap;
+mod powers;
 mod precision;
 pub mod reading;
 pub mod record;

@@ -4,6 +4,11 @@ use crate::record::doubt::Doubt;
 use crate::show::{Number, Percent};
 use crate::stats::Interval;
 
+/// The cost of a clock reading, which is subtracted, has an error of this share. No figure is more precise.
+const CLOCK_IS_KNOWN: f64 = 0.05;
+/// The finest resolution of any clock, in nanoseconds.
+const GRAIN_NS: f64 = 1e-3;
+
 /// A figure with the half-width that its interval may have.
 pub(crate) struct Wanted {
     pub(crate) name: String,
@@ -27,6 +32,11 @@ impl Wanted {
     fn excess(&self) -> f64 {
         self.ci.map_or(0.0, Interval::half_width) / self.half_width
     }
+}
+
+/// Returns the half-width that a clock can resolve, of which one reading costs `timer_ns`.
+pub(crate) fn finest_ns(timer_ns: f64) -> f64 {
+    if timer_ns > 0.0 { (CLOCK_IS_KNOWN * timer_ns).max(GRAIN_NS) } else { GRAIN_NS }
 }
 
 /// Returns the warning that a figure has no interval, or that intervals are wider than `precision`.

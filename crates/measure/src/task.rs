@@ -2,9 +2,11 @@
 
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
-use crate::layer::{LayerError, Messenger, Registrar, Requester, SizedRequester};
+use crate::layer::{Initiator, LayerError, Messenger, Registrar, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern;
+use crate::onesided;
+use crate::onesided::data::OnesidedLaunch;
 use crate::overlap;
 use crate::overlap::data::OverlapLaunch;
 use crate::registration;
@@ -70,6 +72,22 @@ impl<R: Registrar> Subject for Memory<R> {
         match task {
             Task::Registration(plan) => {
                 registration::pattern::run(&mut self.0, plan, progress).map(Data::Registration)
+            }
+            other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
+        }
+    }
+}
+
+/// An initiator whose one-sided operations are to be measured.
+#[derive(Debug)]
+pub struct OneSided<I>(pub I);
+
+impl<I: Initiator> Subject for OneSided<I> {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Onesided(plan) => {
+                let data = onesided::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Onesided(OnesidedLaunch { transport: self.0.transport(), ..data }))
             }
             other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
         }

@@ -15,6 +15,10 @@ use crate::logp;
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::Plan;
 use crate::logp::record::Logp;
+use crate::onesided;
+use crate::onesided::data::OnesidedLaunch;
+use crate::onesided::pattern::OnesidedPlan;
+use crate::onesided::record::Onesided;
 use crate::overlap;
 use crate::overlap::data::OverlapLaunch;
 use crate::overlap::plan::OverlapPlan;
@@ -207,6 +211,15 @@ verbs! {
         data: OverlapLaunch,
         record: Overlap => overlap,
         wanted: overlap::doubts::wanted,
+    }
+    /// One-sided operations of every size.
+    Onesided {
+        name: "onesided",
+        plan: OnesidedPlan,
+        face: Some(Face::OneSided),
+        data: OnesidedLaunch,
+        record: Onesided => onesided,
+        wanted: onesided::doubts::wanted,
     }
     /// The cost of registering memory of every size.
     Registration {

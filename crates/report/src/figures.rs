@@ -1,7 +1,7 @@
 //! The figures of a result and of its launches, for every verb.
 
 use crate::figure::{Figure, times};
-use crate::{bulk, contention, logp, overlap, registration, validation};
+use crate::{bulk, contention, logp, onesided, overlap, registration, validation};
 use netdyno_measure::record::{Found, LayerResult};
 
 /// Returns all figures of a result: its parameters, then those of its verb.
@@ -16,7 +16,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
             per_byte.compared_as = Some("G");
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
-        Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => {
+        Found::Onesided(_) | Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => {
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
     }
@@ -25,6 +25,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         Found::Logp(found) => logp::figures(found, size),
         Found::Bulk(found) => bulk::figures(found, size),
         Found::Contention(found) => contention::figures(found, size),
+        Found::Onesided(found) => onesided::figures(found),
         Found::Overlap(found) => overlap::figures(found),
         Found::Registration(found) => registration::figures(found, size),
         Found::Validate(found) => validation::figures(found),
@@ -39,6 +40,7 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
         Found::Logp(found) => logp::of_launches(found, size),
         Found::Bulk(found) => bulk::of_launches(found, size),
         Found::Contention(found) => contention::of_launches(found, size),
+        Found::Onesided(found) => onesided::of_launches(found),
         Found::Overlap(found) => overlap::of_launches(found),
         Found::Registration(found) => registration::of_launches(found),
         Found::Validate(_) => Vec::new(),

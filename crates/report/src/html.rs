@@ -15,6 +15,7 @@ mod grid;
 mod heading;
 mod lean;
 mod names;
+mod onesided;
 mod overlap;
 mod paper;
 mod parts;
@@ -52,6 +53,7 @@ pub fn render(records: &[Record]) -> String {
     let crowds = subjects(records, "contention", Found::contention);
     let validations = subjects(records, "dials", Found::validation);
     let overlaps = subjects(records, "overlap", Found::overlap);
+    let one_sided = subjects(records, "onesided", Found::onesided);
     let registrations = subjects(records, "registration", Found::registration);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
@@ -62,6 +64,7 @@ pub fn render(records: &[Record]) -> String {
             part("Contention over", "contention", labels(&crowds)),
             part("The dials of", "dials", labels(&validations)),
             part("Overlap over", "overlap", labels(&overlaps)),
+            part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
         ])
     });
@@ -81,6 +84,7 @@ pub fn render(records: &[Record]) -> String {
         @for subject in &sized { (bulk::layer(subject, &notes)) }
         (contention::sections(&crowds))
         (overlap::sections(&overlaps, &notes))
+        (onesided::sections(&one_sided, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))
         (strata::section(records))

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod bulk;
+mod cell;
 pub mod compare;
 mod contention;
 pub mod csv;
@@ -24,6 +25,7 @@ mod lean;
 mod lines;
 mod logp;
 mod notes;
+mod onesided;
 mod overlap;
 mod paper;
 mod registration;

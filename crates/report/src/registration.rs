@@ -1,18 +1,15 @@
 //! The figures of `registration`, and its findings for the terminal.
 
+use crate::cell::{self, cell};
 use crate::figure::Figure;
 use crate::lines::Lines;
-use netdyno_measure::record::Parameter;
 use netdyno_measure::registration::data::RegionData;
 use netdyno_measure::registration::record::{Registration, SizeCosts};
-use netdyno_measure::show::{Bytes, NONE, time};
+use netdyno_measure::show::Bytes;
 use netdyno_measure::stats::median;
 
-/// Widths of the columns: the size, and a cost.
+/// Width of the column of sizes.
 const SIZE: usize = 8;
-const COST: usize = 14;
-/// An interval of this share or more is not shown as a number.
-const WIDE: f64 = 0.995;
 
 /// The operations on a region, as headings.
 pub const HEADINGS: [&str; 8] =
@@ -43,22 +40,9 @@ fn block(lines: &mut Lines, title: &str, registration: &Registration, costs: std
 }
 
 fn row(lines: &mut Lines, name: &str, cells: impl Iterator<Item = String>) {
-    let cells: String = cells.map(|cell| format!("{cell:>COST$}")).collect();
+    let cells: String = cells.map(|cell| format!("{cell:>width$}", width = cell::WIDTH)).collect();
     let line = format!("  {name:<SIZE$}{cells}");
     lines.row(&line, "  ", "    ");
-}
-
-/// Returns a cost with half of its interval as a share of it, as `12.3 µs ± 2 %`. All shares have the same
-/// length, so that costs are aligned.
-fn cell(cost: &Parameter) -> String {
-    let Some(ns) = cost.value_ns.filter(|ns| ns.is_finite()) else { return NONE.into() };
-    let share = cost.ci_ns.map(|ci| ci.half_width() / ns.abs());
-    match share {
-        Some(share) if share < 0.005 => format!("{} ±<1 %", time(ns)),
-        Some(share) if share < WIDE => format!("{} ±{:>2.0} %", time(ns), 100.0 * share),
-        Some(_) => format!("{} ±>99%", time(ns)),
-        None => time(ns),
-    }
 }
 
 /// Returns the cost of each operation by size, then the costs that do not depend on the size.

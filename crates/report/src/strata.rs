@@ -1,6 +1,7 @@
 //! Strata in words, for the table: one line for each stratum of a result with several.
 
-use netdyno_measure::record::{LayerResult, Parameters, Status};
+use crate::onesided;
+use netdyno_measure::record::{Found, LayerResult, Parameters, Status};
 use netdyno_measure::show::{counted, number_and_interval, time, time_and_interval};
 use netdyno_measure::strata::Stratum;
 
@@ -15,16 +16,22 @@ pub fn lines(result: &LayerResult) -> Vec<String> {
 /// Describes a stratum, as `near, bounce 119 ns: 104 ns [102, 106], 17 launches`.
 fn line(stratum: &Stratum) -> String {
     let launches = counted(stratum.launches, "launch", "launches");
-    let figures = match &stratum.parameters {
-        _ if stratum.is_headline => vec!["the figures above".to_owned()],
-        Some(parameters) => figures(parameters),
-        None => vec!["no figure".to_owned()],
-    };
+    let figures = if stratum.is_headline { vec!["the figures above".to_owned()] } else { figures(stratum) };
     format!("{}: {}, {launches}", stratum.in_words(), figures.join(", "))
 }
 
+/// Returns the figures of a stratum: its parameters, or those of its verb, each with its interval.
+pub fn figures(stratum: &Stratum) -> Vec<String> {
+    let of_parameters = stratum.parameters.as_ref().map(parameters).unwrap_or_default();
+    match stratum.found.as_deref() {
+        _ if !of_parameters.is_empty() => of_parameters,
+        Some(Found::Onesided(found)) => onesided::of_stratum(found),
+        _ => vec!["no figure".to_owned()],
+    }
+}
+
 /// Returns the parameters that have a value, each with its interval.
-pub fn figures(parameters: &Parameters) -> Vec<String> {
+fn parameters(parameters: &Parameters) -> Vec<String> {
     let bound = |status| if status == Status::UpperBound { "≤ " } else { "" };
     let mut figures = Vec::new();
     for (name, p) in parameters.times() {

@@ -10,6 +10,7 @@ pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
 use crate::lines::{Lines, length};
 use crate::logp;
 use crate::notes::{Note, Notes, marks};
+use crate::onesided;
 use crate::overlap;
 use crate::paper;
 use crate::registration;
@@ -92,9 +93,10 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
     found(lines, result, ratios);
 }
 
-/// Reports whether a result has parameters: registration sends no message, and has none.
+/// Reports whether a result has parameters: registration and one-sided operations send no message that a
+/// receiver handles, and have none.
 fn has_parameters(result: &LayerResult) -> bool {
-    result.found.registration().is_none()
+    !matches!(result.found, Found::Registration(_) | Found::Onesided(_))
 }
 
 fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
@@ -120,6 +122,7 @@ fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
         Found::Logp(found) => logp::write(lines, result, found, ratios),
         Found::Bulk(found) => bulk::write(lines, found),
         Found::Contention(found) => contention::write(lines, found),
+        Found::Onesided(found) => onesided::write(lines, found),
         Found::Overlap(found) => overlap::write(lines, found),
         Found::Registration(found) => registration::write(lines, found),
         Found::Validate(found) => validation::write(lines, found),

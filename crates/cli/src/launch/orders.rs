@@ -4,6 +4,7 @@ use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
+use netdyno_measure::onesided::data::Level;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::{Profile, ProfileError};
@@ -25,6 +26,8 @@ pub enum Order {
         size_bytes: usize,
         /// The interface of the layer that the task uses.
         face: Face,
+        /// The reliability level of one-sided operations.
+        level: Level,
         /// The wait policy.
         wait: String,
         /// Injected faults of datagrams.

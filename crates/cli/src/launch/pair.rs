@@ -8,6 +8,7 @@ use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
 use netdyno_measure::layer::Face;
+use netdyno_measure::onesided::data::Level;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -141,8 +142,13 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
+        Task::Onesided(plan) => plan.largest_bytes,
         Task::Validate(planned) => planned.size_bytes,
         _ => bench.size_bytes,
+    };
+    let level = match task {
+        Task::Onesided(plan) => plan.level.unwrap_or_default(),
+        _ => Level::default(),
     };
     let is_requester = rank == REQUESTER;
     let ip = match &bench.origin {
@@ -154,6 +160,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         is_requester,
         size_bytes,
         face,
+        level,
         wait: bench.wait.name().into(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),

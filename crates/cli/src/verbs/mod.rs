@@ -9,6 +9,7 @@ pub mod export;
 pub mod layers;
 pub mod logp;
 pub mod man;
+pub mod onesided;
 pub mod overlap;
 pub mod paper;
 pub mod plugin;
@@ -34,6 +35,7 @@ use export::ExportArgs;
 use layers::LayersArgs;
 use logp::LogpArgs;
 use man::ManArgs;
+use onesided::OnesidedArgs;
 use overlap::OverlapArgs;
 use paper::PaperArgs;
 use plugin::PluginArgs;
@@ -106,11 +108,12 @@ registry! {
         Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(&args.bench.measuring);
         Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(&args.bench.measuring);
         Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(&args.bench.measuring);
+        Onesided(OnesidedArgs) in onesided: onesided::run(args, context.ranks), Some(&args.bench.measuring);
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
         Registration(RegistrationArgs) in registration:
             registration::run(args, context.ranks), Some(&args.bench.measuring);
     }
-    "Run programs over another link" {
+    "Run dialled programs" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;
         Sweep(SweepArgs) in sweep: sweep::run(args).map_err(Fault::of_runner), None;
         Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some(&args.measuring);

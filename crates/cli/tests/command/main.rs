@@ -9,6 +9,7 @@ mod compare;
 mod contention;
 mod export;
 mod found;
+mod onesided;
 mod overlap;
 mod registration;
 mod results;

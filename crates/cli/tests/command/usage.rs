@@ -13,6 +13,7 @@ const VERBS: &[&str] = &[
     "logp",
     "bulk",
     "contention",
+    "onesided",
     "overlap",
     "paper",
     "registration",
@@ -62,7 +63,7 @@ fn a_short_help_fits_a_terminal_and_begins_with_examples() {
 
 #[test]
 fn options_have_headings_and_braces_stay() {
-    for verb in ["logp", "bulk", "contention", "overlap", "registration"] {
+    for verb in ["logp", "bulk", "contention", "onesided", "overlap", "registration"] {
         let text = stdout_of(&[verb, "--help"]);
         for heading in [
             "What to measure:",

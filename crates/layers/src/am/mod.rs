@@ -11,6 +11,7 @@ mod echo;
 mod endpoint;
 pub(crate) mod group;
 pub(crate) mod messages;
+pub(crate) mod one_sided;
 pub(crate) mod requests;
 mod short;
 pub(crate) mod sized;

@@ -2,6 +2,7 @@
 
 use super::Layer;
 use crate::am::messages::AmMessagesHalf;
+use crate::am::one_sided::OneSidedAmHalf;
 use crate::am::requests::AmHalf;
 use crate::am::sized::SizedAmHalf;
 use crate::half::{Half, Role};
@@ -43,6 +44,7 @@ fn over_am(way: Wire, options: LayerOptions) -> Result<Box<dyn Half>, LayerError
         Face::Requests => Box::new(AmHalf::open(way, options)?),
         Face::Sized => Box::new(SizedAmHalf::open(way, options)?),
         Face::Messages => Box::new(AmMessagesHalf::open(way, options)?),
+        Face::OneSided => Box::new(OneSidedAmHalf::open(way, options)?),
     })
 }
 
@@ -52,7 +54,7 @@ fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
     let (least, most) = match face {
         Face::Requests if options.dials.are_none() => (1, layer.max_size()),
         Face::Requests => (1, layer.max_dialled_size()),
-        Face::Sized => (1, layer.max_transfer()),
+        Face::Sized | Face::OneSided => (1, layer.max_transfer()),
         Face::Messages => (Order::LEN, layer.max_message()),
     };
     if !(least..=most).contains(&size_bytes) {

@@ -148,6 +148,16 @@ impl Layer {
         matches!(self, Self::ViShm | Self::ViUdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
     }
 
+    /// Returns whether processes put bytes into the memory of another process and get bytes from there.
+    pub const fn has_one_sided(self) -> bool {
+        matches!(self, Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Sim)
+    }
+
+    /// Returns whether one-sided operations have reliability levels.
+    pub const fn has_levels(self) -> bool {
+        matches!(self, Self::ViShm | Self::ViUdp)
+    }
+
     /// Returns whether the layer takes `--faults`.
     pub const fn takes_faults(self) -> bool {
         matches!(self, Self::AmUdp | Self::ViUdp)

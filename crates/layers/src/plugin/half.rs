@@ -5,7 +5,7 @@ use super::extension::{Extension, Room, check_size};
 use super::messages::{self, PluginMessages};
 use super::own_requests::OwnWire;
 use super::requests::{self, PluginWire};
-use crate::half::{Half, Replier, Role};
+use crate::half::{Half, Replier, Role, no_one_sided};
 use crate::messages::slots::DEPTH;
 use crate::messages::support::Support;
 use crate::messages::worker::RealMessenger;
@@ -98,6 +98,7 @@ impl Half for PluginHalf {
                 Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, requests::SLOTS)))
             }
             Face::Messages => Box::new(Messages(RealMessenger::new(self.messages(peer)?))),
+            Face::OneSided => return Err(no_one_sided()),
         })
     }
 

@@ -2,12 +2,14 @@
 //! of a layer, never the model parameters.
 //!
 //! * [`SimRequester`]: requests of one size, and of any size. * [`SimMessenger`]: messages.
+//! * [`SimInitiator`]: one-sided operations.
 //! * [`SimRegistrar`]: registration of memory. * [`crowd`]: many interfaces in one virtual time.
 //! * [`launch()`]: one launch of any verb.
 
 pub mod crowd;
 mod launch;
 mod messages;
+mod one_sided;
 mod registrar;
 mod requests;
 mod time;
@@ -16,6 +18,7 @@ pub use launch::launch;
 pub use messages::SimMessenger;
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::sim::Stuck;
+pub use one_sided::SimInitiator;
 pub use registrar::SimRegistrar;
 pub use requests::SimRequester;
 

@@ -5,7 +5,7 @@ use super::connection::{Listener, connect};
 use super::messages::TcpMessages;
 use super::sized::SizedTcp;
 use super::stream::TcpWire;
-use crate::half::{Half, Replier, Role};
+use crate::half::{Half, Replier, Role, no_one_sided};
 use crate::messages::exchange::Exchange;
 use crate::messages::support::Support;
 use crate::messages::worker::RealMessenger;
@@ -60,6 +60,7 @@ impl Half for TcpHalf {
             Face::Requests => Box::new(RealRequester::new(self.wire(stream)?, wait, WINDOW)),
             Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(stream, true), wait, WINDOW))),
             Face::Messages => Box::new(Messages(RealMessenger::new(self.messages(stream)))),
+            Face::OneSided => return Err(no_one_sided()),
         })
     }
 
@@ -75,6 +76,7 @@ impl Half for TcpHalf {
             Face::Requests => Box::new(RealReplier::new(self.wire(stream)?, wait)),
             Face::Sized => Box::new(RealReplier::new(self.sized(stream, false), wait)),
             Face::Messages => Box::new(Support::new(self.messages(stream))),
+            Face::OneSided => return Err(no_one_sided()),
         })
     }
 

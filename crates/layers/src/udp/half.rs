@@ -4,7 +4,7 @@ use super::messages::UdpMessages;
 use super::port::{UdpPort, window};
 use super::requests::UdpWire;
 use super::sized::SizedUdp;
-use crate::half::{Half, Replier};
+use crate::half::{Half, Replier, no_one_sided};
 use crate::messages::exchange::Exchange;
 use crate::messages::support::Support;
 use crate::messages::worker::RealMessenger;
@@ -54,6 +54,7 @@ impl Half for UdpHalf {
             Face::Requests => Box::new(RealRequester::new(self.wire(), wait, window)),
             Face::Sized => Box::new(AnySize(RealRequester::new(self.sized(true), wait, window))),
             Face::Messages => Box::new(Messages(RealMessenger::new(self.messages()))),
+            Face::OneSided => return Err(no_one_sided()),
         })
     }
 
@@ -64,6 +65,7 @@ impl Half for UdpHalf {
             Face::Requests => Box::new(RealReplier::new(self.wire(), wait)),
             Face::Sized => Box::new(RealReplier::new(self.sized(false), wait)),
             Face::Messages => Box::new(Support::new(self.messages())),
+            Face::OneSided => return Err(no_one_sided()),
         })
     }
 

@@ -1,7 +1,9 @@
 //! A VI between two processes: this process's half of it.
 
 use super::WINDOW;
+use super::key;
 use super::messages::ViMessages;
+use super::one_sided::{ViInitiator, ViOneSided, ViTarget};
 use super::rendezvous::Rendezvous;
 use super::requests::ViRequests;
 use crate::half::{Half, Replier, Role};
@@ -11,8 +13,8 @@ use crate::messages::worker::RealMessenger;
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::task::{AnySize, Messages, Subject};
-use netdyno_stack::vi::WireKind;
+use netdyno_measure::task::{AnySize, Messages, OneSided, Subject};
+use netdyno_stack::vi::{Remote, WireKind};
 
 /// This process's half.
 pub(crate) struct ViHalf {
@@ -25,6 +27,7 @@ pub(crate) struct ViHalf {
 enum Side {
     Requests(ViRequests),
     Messages(ViMessages),
+    OneSided(ViOneSided),
 }
 
 impl ViHalf {
@@ -35,10 +38,12 @@ impl ViHalf {
             Face::Requests => Side::Requests(ViRequests::of_one_size(wire, is_requester, &options)?),
             Face::Sized => Side::Requests(ViRequests::of_any_size(wire, is_requester, &options)?),
             Face::Messages => Side::Messages(ViMessages::open(wire, options.size_bytes)?),
+            Face::OneSided => Side::OneSided(ViOneSided::open(wire, &options)?),
         };
         let rendezvous = match &mut side {
             Side::Requests(wire) => Rendezvous::open(&mut wire.link.consumer, role)?,
             Side::Messages(wire) => Rendezvous::open(&mut wire.link.consumer, role)?,
+            Side::OneSided(end) => Rendezvous::open(&mut end.link.consumer, role)?,
         };
         Ok(Self { rendezvous, side, options })
     }
@@ -55,6 +60,11 @@ impl ViHalf {
                 self.rendezvous.connect(&mut wire.link, peer)?;
                 ConnectedVi::Messages(Exchange::new(wire, wait, size_bytes))
             }
+            Side::OneSided(mut end) => {
+                let (remote, peer) = key::take(peer)?;
+                self.rendezvous.connect(&mut end.link, peer)?;
+                ConnectedVi::OneSided(end, remote)
+            }
         })
     }
 }
@@ -63,6 +73,7 @@ impl ViHalf {
 enum ConnectedVi {
     Requests(ViRequests),
     Messages(Exchange<ViMessages>),
+    OneSided(ViOneSided, Remote),
 }
 
 impl Half for ViHalf {
@@ -70,6 +81,7 @@ impl Half for ViHalf {
         match &self.side {
             Side::Requests(wire) => self.rendezvous.address(&wire.link.consumer),
             Side::Messages(wire) => [wire.key(), self.rendezvous.address(&wire.link.consumer)].concat(),
+            Side::OneSided(end) => [end.key(), self.rendezvous.address(&end.link.consumer)].concat(),
         }
     }
 
@@ -81,6 +93,7 @@ impl Half for ViHalf {
             }
             ConnectedVi::Requests(wire) => Box::new(RealRequester::new(wire, wait, WINDOW)),
             ConnectedVi::Messages(exchange) => Box::new(Messages(RealMessenger::new(exchange))),
+            ConnectedVi::OneSided(end, remote) => Box::new(OneSided(ViInitiator::new(end, remote))),
         })
     }
 
@@ -89,13 +102,16 @@ impl Half for ViHalf {
         Ok(match self.connect(peer)? {
             ConnectedVi::Requests(wire) => Box::new(RealReplier::new(wire, wait)),
             ConnectedVi::Messages(exchange) => Box::new(Support::new(exchange)),
+            ConnectedVi::OneSided(end, _) => Box::new(ViTarget(end)),
         })
     }
 
     fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
         match self.connect(peer)? {
             ConnectedVi::Messages(exchange) => Ok(Box::new(RealMessenger::new(exchange))),
-            ConnectedVi::Requests(_) => Err(LayerError::new("the layer was not opened for messages")),
+            ConnectedVi::Requests(_) | ConnectedVi::OneSided(..) => {
+                Err(LayerError::new("the layer was not opened for messages"))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 //! process, which takes no receive.
 
 use super::descriptors::{filled, work};
+use super::key;
 use super::rendezvous::Link;
 use crate::messages::exchange::{MessageWire, Posted, Progress};
 use crate::messages::slots::DEPTH;
@@ -27,8 +28,6 @@ const FIRST_RECEIVE: usize = FIRST_SEND + DEPTH;
 const LINE: usize = 64;
 /// Bytes of an announced number of receives.
 const COUNT_LEN: usize = 4;
-/// Bytes of a key: the address and the handle of the word that the peer writes to.
-const KEY_LEN: usize = 12;
 
 /// The state of the first send that is not complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,18 +97,13 @@ impl ViMessages {
 
     /// Returns the key of the word that the peer is to write to.
     pub(super) fn key(&self) -> Vec<u8> {
-        let Remote { address, handle } = self.link.consumer.remote(self.word, 0);
-        [&address.to_le_bytes()[..], &handle.to_le_bytes()].concat()
+        key::write(self.link.consumer.remote(self.word, 0))
     }
 
     /// Takes the peer's key off the front of its address. Returns the rest.
     pub(super) fn take_key<'a>(&mut self, address: &'a [u8]) -> Result<&'a [u8], LayerError> {
-        let (&key, rest) = address
-            .split_first_chunk::<KEY_LEN>()
-            .ok_or_else(|| LayerError::new("the address of the other process is too short"))?;
-        let [a, b, c, d, e, f, g, h, handle @ ..] = key;
-        let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        self.peer_word = Remote { address, handle: u32::from_le_bytes(handle) };
+        let (peer_word, rest) = key::take(address)?;
+        self.peer_word = peer_word;
         let consumer = &mut self.link.consumer;
         let write = Operation::Write(self.peer_word);
         let announcement = work(consumer, write, (self.own_count, 0, COUNT_LEN), None);

@@ -8,13 +8,16 @@
 //!   costs of VIs.
 //!
 //! `rendezvous` connects VIs, `descriptors` lays out posted work, `requests` has requests and replies
-//! of one size and of any size, `messages` has messages into the memory of posted receives.
+//! of one size and of any size, `messages` has messages into the memory of posted receives, `one_sided` has RDMA; `key` says
+//! where a peer may write.
 
 mod descriptors;
 pub(crate) mod group;
 pub(crate) mod half;
+mod key;
 pub(crate) mod memory;
 mod messages;
+mod one_sided;
 mod rendezvous;
 mod requests;
 

@@ -7,6 +7,8 @@ use netdyno_layers::options::LayerOptions;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
+use netdyno_measure::onesided::data::{Level, Operation};
+use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
@@ -25,6 +27,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "sizes can be set", asks_for: nothing, run: sized },
     Check { name: "overlap is measured by all methods", asks_for: messages_at_all, run: overlap },
     Check { name: "as many answers come as are ordered", asks_for: messages_at_all, run: answered },
+    Check { name: "one-sided operations complete in their order", asks_for: one_sided, run: transfers },
     Check { name: "any way of waiting will do", asks_for: both, run: waits },
     Check { name: "receives are filled in their order", asks_for: messages_at_all, run: in_order },
     Check { name: "a queue is kept full each way", asks_for: messages_at_all, run: full_queue },
@@ -46,6 +49,10 @@ fn processes(layer: Layer) -> Result<(), &'static str> {
 
 fn messages_at_all(_: Layer) -> Result<(), &'static str> {
     if has_messages() { Ok(()) } else { Err("messages") }
+}
+
+fn one_sided(layer: Layer) -> Result<(), &'static str> {
+    if layer.has_one_sided() { Ok(()) } else { Err("one-sided operations") }
 }
 
 fn both(layer: Layer) -> Result<(), &'static str> {
@@ -110,6 +117,49 @@ fn overlap(ground: &dyn Ground) {
         assert!(size.polling.iter().all(|batches| !batches.is_empty()), "{size:?}");
         assert!(size.pww.iter().all(|batches| !batches.is_empty()), "{size:?}");
         assert!(size.knee.is_some(), "{size:?}");
+    }
+}
+
+/// At every level an operation starts before it is complete here, and is complete here before it is there.
+fn transfers(ground: &dyn Ground) {
+    let layer = ground.layer();
+    let levels = if layer.has_levels() {
+        [Level::Unreliable, Level::Delivery, Level::Reception].map(Some).to_vec()
+    } else {
+        vec![None]
+    };
+    for level in levels {
+        let largest_bytes = LARGE + 1;
+        let task = Task::Onesided(OnesidedPlan {
+            launch: 0,
+            shape: None,
+            level,
+            largest_bytes,
+            budget_ns: 1e8,
+            seed: 1,
+        });
+        let with_level =
+            LayerOptions { level: level.unwrap_or_default(), ..options(largest_bytes, Face::OneSided) };
+        let Some(data) = ground.measure(with_level, &task) else { continue };
+        let Data::Onesided(data) = data else { panic!("{data:?}") };
+        let has = |operation| data.shape.transfers.iter().any(|shape| shape.operation == operation);
+        assert!(has(Operation::Put), "{layer} {level:?}");
+        assert_eq!(has(Operation::Get), level != Some(Level::Unreliable), "{layer} {level:?}");
+        for (shape, times) in data.shape.transfers.iter().zip(&data.transfers) {
+            let first = |batches: &[f64]| batches.first().copied().unwrap();
+            assert!(
+                first(&times.start_ns) <= first(&times.local_ns),
+                "{layer} {level:?}: {shape:?} {times:?}"
+            );
+            assert_eq!(times.remote_ns.is_empty(), shape.operation.fetches(), "{layer} {level:?}: {shape:?}");
+            let is_later = times.remote_ns.first().is_none_or(|&ns| ns >= first(&times.local_ns));
+            assert!(
+                is_later && times.gap_ns.len() == times.start_ns.len(),
+                "{layer} {level:?}: {shape:?} {times:?}"
+            );
+        }
+        let largest = data.shape.transfers.iter().map(|shape| shape.size_bytes).max();
+        assert_eq!(largest, Some(largest_bytes));
     }
 }
 

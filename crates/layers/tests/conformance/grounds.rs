@@ -5,11 +5,12 @@ use netdyno_layers::catalogue::{Layer, group, half};
 use netdyno_layers::group::{Attendant, Place};
 use netdyno_layers::half::{Half, Role};
 use netdyno_layers::options::{DialOptions, LayerOptions};
-use netdyno_layers::sim::{SimMessenger, SimRequester};
+use netdyno_layers::sim::{self, SimMessenger};
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
-use netdyno_measure::layer::{Face, LayerError, Messenger, SizedRequester};
-use netdyno_measure::task::{AnySize, Data, Messages, Subject, Task};
+use netdyno_measure::layer::{Face, LayerError, Messenger};
+use netdyno_measure::onesided::data::Level;
+use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,6 +52,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face,
+        level: Level::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,
         dials: DialOptions::default(),
@@ -213,14 +215,7 @@ impl Ground for Simulated {
     }
 
     fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
-        let data = if options.face == Face::Messages {
-            Messages(SimMessenger::new(Self::truth(), options.seed)).measure(task, &mut |_| {})
-        } else {
-            let mut requester = SimRequester::new(Self::truth(), options.seed);
-            requester.set_sizes(options.size_bytes, options.size_bytes).unwrap();
-            AnySize(requester).measure(task, &mut |_| {})
-        };
-        Some(data.unwrap())
+        Some(sim::launch(Self::truth(), options.size_bytes, task, &mut |_| {}).unwrap())
     }
 
     fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {

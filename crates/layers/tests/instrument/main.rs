@@ -5,6 +5,7 @@
 mod bulk;
 mod contention;
 mod logp;
+mod onesided_truths;
 mod overlap;
 mod overlap_truths;
 mod registration;

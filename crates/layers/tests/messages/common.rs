@@ -5,6 +5,7 @@ use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::{Half, Replier, Role};
 use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
+use netdyno_measure::onesided::data::Level;
 use netdyno_measure::order::Order;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,6 +23,7 @@ pub fn options(size_bytes: usize) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face: Face::Messages,
+        level: Level::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,
         dials: DialOptions::default(),

@@ -24,10 +24,6 @@ const KEPT: f64 = 0.5;
 const IN_PROPORTION: f64 = 0.6;
 /// Registering a kept region again takes at most this many times the time of a hit.
 const HIT: f64 = 2.0;
-/// The cost of a clock reading, which is subtracted, has an error of this share. No figure is more precise.
-const CLOCK_IS_KNOWN: f64 = 0.05;
-/// The finest resolution of any clock, in nanoseconds.
-const GRAIN_NS: f64 = 1e-3;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
 pub(super) fn find(parameters: &Parameters, registration: &Registration, precision: f64) -> Vec<Doubt> {
@@ -175,16 +171,10 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// Returns the half-width that the clock can resolve.
-fn finest_ns(launches: &[RegistrationLaunch]) -> f64 {
-    let timer = median_timer(launches);
-    if timer > 0.0 { (CLOCK_IS_KNOWN * timer).max(GRAIN_NS) } else { GRAIN_NS }
-}
-
 /// Returns all figures, which must be precise to a share of themselves. For a figure near 0 such a share is
 /// meaningless, so that the half-width may always be what the clock resolves.
 pub(crate) fn wanted(_parameters: &Parameters, registration: &Registration, precision: f64) -> Vec<Wanted> {
-    let finest_ns = finest_ns(&registration.launches);
+    let finest_ns = precision::finest_ns(median_timer(&registration.launches));
     let wanted = |(name, cost): (String, &Parameter)| {
         let value = cost.value_ns.unwrap_or(f64::NAN);
         Wanted { name, value, ci: cost.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }

@@ -12,6 +12,7 @@
 use super::data::{FixedData, RegionData, RegionShape, RegistrationLaunch, RegistrationShape};
 use crate::bench::Bench;
 use crate::layer::{LayerError, Purpose, Registrar};
+use crate::powers;
 use crate::stats::trimmed_mean;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,6 @@ const BATCH_NS: f64 = 500e3;
 const SAMPLES_AT_MOST: u64 = 32;
 /// The number of samples in a batch of an operation whose cost does not depend on a size.
 const FIXED_SAMPLES: u64 = 8;
-/// Factor between consecutive sizes.
-const SIZE_STEP: usize = 4;
 /// The largest number of passes.
 const PASSES_AT_MOST: usize = 50;
 /// The number of samples before measurement begins. They absorb the start-up work that a library does once
@@ -104,14 +103,8 @@ fn choose<R: Registrar>(bench: &mut Bench<'_, R>, largest: usize) -> Result<Regi
         Ok(RegionShape { size_bytes, samples: samples.clamp(1, SAMPLES_AT_MOST) })
     };
     Ok(RegistrationShape {
-        sizes: sizes(largest).into_iter().map(choose).collect::<Result<_, LayerError>>()?,
+        sizes: powers::up_to(largest).into_iter().map(choose).collect::<Result<_, LayerError>>()?,
     })
-}
-
-/// Returns the sizes from one byte up to the largest.
-fn sizes(largest: usize) -> Vec<usize> {
-    let powers = std::iter::successors(Some(1usize), |size| size.checked_mul(SIZE_STEP));
-    powers.take_while(|&size| size < largest).chain([largest]).collect()
 }
 
 fn passes<R: Registrar>(
@@ -248,19 +241,4 @@ fn lock<R: Registrar>(bench: &mut Bench<'_, R>, bytes: usize) -> Result<Option<[
     }
     let (unlock, ()) = timed(bench, R::unlock)?;
     Ok(Some([lock, unlock]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn sizes_ascend_to_the_largest(largest in 1usize..=1 << 40) {
-            let sizes = sizes(largest);
-            prop_assert_eq!(sizes.last(), Some(&largest));
-            prop_assert!(sizes.windows(2).all(|pair| pair[0] < pair[1] && pair[1] <= SIZE_STEP * pair[0]));
-        }
-    }
 }

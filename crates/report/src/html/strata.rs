@@ -41,7 +41,7 @@ fn of_result(result: &LayerResult) -> Markup {
 
 fn row(stratum: &Stratum) -> Markup {
     let range = stratum.bounce_range_ns.map(|range| format!("{} to {}", time(range.lo), time(range.hi)));
-    let figures = stratum.parameters.as_ref().map(figures).unwrap_or_default();
+    let figures = figures(stratum);
     html! {
         tr {
             th scope="row" {

@@ -175,15 +175,15 @@ impl Consumer {
         self.pieces[piece.0].pages.touch();
     }
 
-    /// Registers a piece, which may be registered already. `can_be_written` says whether a peer may
-    /// write to it.
+    /// Registers a piece, which may be registered already. `is_open` says whether a peer may write to it
+    /// and read it.
     ///
     /// # Errors
     /// Returns an error if the provider refuses.
     #[inline]
-    pub fn register(&mut self, piece: PieceId, can_be_written: bool) -> Result<(), ConsumerError> {
+    pub fn register(&mut self, piece: PieceId, is_open: bool) -> Result<(), ConsumerError> {
         let Piece { pages, handles } = &mut self.pieces[piece.0];
-        let attributes = MemAttributes { tag: self.tag, can_be_written, can_be_read: false };
+        let attributes = MemAttributes { tag: self.tag, can_be_written: is_open, can_be_read: is_open };
         // SAFETY: the memory stays until it is deregistered or the provider is dropped; only then a
         // piece is dropped or its memory released. The consumer only copies bytes in and out.
         let handle = unsafe { self.provider.register(pages.base().as_ptr(), pages.bytes(), attributes) };
@@ -239,18 +239,31 @@ impl Consumer {
         unsafe { Stretch::new(pages.base(), pages.bytes()) }.split_at(offset).1.split_at(len).0
     }
 
-    /// Creates a VI, whose receives complete on `receive_cq` if one is given.
+    /// Creates a VI of reliable delivery, whose receives complete on `receive_cq` if one is given.
     ///
     /// # Errors
     /// Returns an error if there are too many VIs.
     pub fn create_vi(&mut self, receive_cq: Option<CqHandle>) -> Result<ViHandle, ConsumerError> {
+        self.create_vi_of(Level::Delivery, receive_cq)
+    }
+
+    /// Creates a VI of this reliability level, whose receives complete on `receive_cq` if one is given. An
+    /// unreliable VI has no RDMA reads.
+    ///
+    /// # Errors
+    /// Returns an error if there are too many VIs.
+    pub fn create_vi_of(
+        &mut self,
+        level: Level,
+        receive_cq: Option<CqHandle>,
+    ) -> Result<ViHandle, ConsumerError> {
         let attributes = ViAttributes {
-            level: Level::Delivery,
+            level,
             transfer_bytes: LONGEST_BYTES,
             qos: 0,
             tag: self.tag,
             can_be_written: true,
-            can_be_read: false,
+            can_be_read: level.is_reliable(),
         };
         self.provider.create_vi(attributes, None, receive_cq).map_err(refused("make a VI"))
     }

@@ -105,6 +105,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             is_requester,
             size_bytes,
             face,
+            level,
             wait,
             faults,
             dials,
@@ -124,6 +125,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let options = LayerOptions {
                 size_bytes,
                 face,
+                level,
                 wait,
                 faults,
                 dials: dials.read().map_err(End::Layer)?,

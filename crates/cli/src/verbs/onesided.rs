@@ -1,0 +1,117 @@
+//! `netdyno onesided`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::headings::WHAT;
+use crate::options::values::largest;
+use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
+use clap::Args;
+use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_measure::onesided::data::{Level, OnesidedLaunch};
+use netdyno_measure::onesided::extract::extract;
+use netdyno_measure::onesided::pattern::OnesidedPlan;
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "onesided",
+    [
+        ("netdyno onesided --over am+shm,vi+shm", "compare two layers"),
+        ("netdyno onesided --over vi+udp --level reception", "choose the level of a VI"),
+        ("netdyno onesided --over vi+shm --out onesided.html", "draw the result"),
+    ],
+)];
+
+/// Measure put, get and fetch-and-add on another process's memory
+///
+/// Time until an operation has started, is complete here and is complete there, gap, G and bandwidth at
+/// every size (docs/onesided.md).
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct OnesidedArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Measure sizes up to this one, as in 64KiB
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = largest, help_heading = WHAT)]
+    pub largest: usize,
+
+    /// Choose the reliability level of Virtual Interfaces [default: delivery]
+    ///
+    /// It says what the completion of a put means: the wire has the bytes and may lose them (unreliable),
+    /// delivers them (delivery), or has put them into the target's memory (reception).
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_parser = ["unreliable", "delivery", "reception"],
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    level: Option<String>,
+}
+
+/// Size in the record. It stands for the smallest size.
+const SMALLEST: u32 = 1;
+
+/// Measures and writes the result.
+pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let mut bench = args.bench.clone();
+    if bench.measuring.size.replace(SMALLEST).is_some() {
+        return Err(Fault::BadInput(
+            "onesided measures every size, so that --size means nothing: use --largest".into(),
+        ));
+    }
+    if let Some(layer) = bench.over.iter().find(|layer| !layer.has_one_sided()) {
+        let able = names(Layer::has_one_sided);
+        return Err(Fault::BadInput(format!("{layer} has no one-sided operations here: use {able}")));
+    }
+    if args.level.is_some()
+        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_levels())
+    {
+        let able = names(Layer::has_levels);
+        return Err(Fault::BadInput(format!("{layer} has no reliability levels: use --level with {able}")));
+    }
+    let level = match args.level.as_deref() {
+        Some("unreliable") => Level::Unreliable,
+        Some("reception") => Level::Reception,
+        _ => Level::Delivery,
+    };
+    let has_levels = bench.over.iter().all(|layer| layer.has_levels());
+    let level = has_levels.then_some(level);
+    campaign::run(Box::new(Accessing { largest_bytes: args.largest, level }), &bench, ranks)
+}
+
+/// Returns the names of the layers that are able to do something.
+fn names(is_able: fn(Layer) -> bool) -> String {
+    let able: Vec<String> = ALL.into_iter().filter(|&layer| is_able(layer)).map(|l| l.to_string()).collect();
+    able.join(", ")
+}
+
+/// One-sided operations on another process's memory.
+#[derive(Debug)]
+struct Accessing {
+    largest_bytes: usize,
+    level: Option<Level>,
+}
+
+impl Method for Accessing {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses the numbers of operations for all launches.
+        let shape = Data::first::<OnesidedLaunch>(before).map(|data| data.shape.clone());
+        let &Self { largest_bytes, level } = self;
+        Task::Onesided(OnesidedPlan { launch, shape, level, largest_bytes, budget_ns, seed })
+    }
+
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        Some(extract(&launches, terms.confidence, terms.precision)?.of())
+    }
+}

@@ -1,0 +1,267 @@
+//! One-sided operations on a VI: RDMA write, RDMA write with immediate data, and RDMA read (Virtual Interface
+//! Architecture Specification 1.0, section 2.4.2).
+//!
+//! An RDMA write at reliable reception completes when the bytes are in the target's memory. At the other levels
+//! its completion says less. A flush then sends an empty message behind the writes, which the target's process
+//! answers: messages and writes of a VI keep their order.
+
+use super::WINDOW;
+use super::descriptors::{filled, work};
+use super::key;
+use super::rendezvous::Link;
+use crate::half::Replier;
+use crate::options::LayerOptions;
+use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
+use crate::time::{RealTime, in_real_time};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::{Initiator, LayerError};
+use netdyno_measure::logp::data::Transport;
+use netdyno_measure::onesided::data::{Level, Operation};
+use netdyno_stack::vi::{
+    Consumer, Finished, Level as ViLevel, Operation as Descriptor, PieceId, Remote, Side, WireKind,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The descriptors of operations are the first ones. This one is that of an empty message.
+const EMPTY: usize = WINDOW;
+/// The first descriptor of a receive. The descriptors behind it are those of the other receives.
+const FIRST_RECEIVE: usize = EMPTY + 1;
+/// The number of posted receives: one for each operation in flight, and one more for the message of a flush.
+const RECEIVES: usize = WINDOW + 1;
+/// The immediate data of a write. The target checks only that a receive is complete.
+const MARK: u32 = 0;
+
+/// The operations of a reliable VI. An unreliable one has no RDMA reads.
+const OPERATIONS: [Operation; 3] = [Operation::Put, Operation::PutNotify, Operation::Get];
+
+/// Either end of the VI, with its memory.
+pub(super) struct ViOneSided {
+    pub(super) link: Link,
+    level: Level,
+    wait: Wait,
+    /// The memory that puts read and gets write.
+    local: PieceId,
+    /// The memory that the peer may write to and read.
+    open: PieceId,
+    largest: usize,
+}
+
+impl ViOneSided {
+    /// Opens a VI of the options' level, with memory of their size.
+    pub(super) fn open(wire: WireKind, options: &LayerOptions) -> Result<Self, LayerError> {
+        let &LayerOptions { level, wait, size_bytes: largest, .. } = options;
+        let mut consumer = Consumer::open(wire, FIRST_RECEIVE + RECEIVES).map_err(LayerError::new)?;
+        let local = filled(&mut consumer, largest)?;
+        let open = consumer.allocate(largest).map_err(LayerError::new)?;
+        consumer.register(open, true).map_err(LayerError::new)?;
+        consumer.touch(open);
+        let of_vi = match level {
+            Level::Unreliable => ViLevel::Unreliable,
+            Level::Delivery => ViLevel::Delivery,
+            Level::Reception => ViLevel::Reception,
+        };
+        let vi = consumer.create_vi_of(of_vi, None).map_err(LayerError::new)?;
+        let empty = work(&consumer, Descriptor::Send, (local, 0, 0), None);
+        consumer.describe(EMPTY, &empty);
+        let receive = work(&consumer, Descriptor::Receive, (local, 0, 0), None);
+        for descriptor in FIRST_RECEIVE..FIRST_RECEIVE + RECEIVES {
+            consumer.describe(descriptor, &receive);
+            consumer.post(vi, Side::Receive, descriptor).map_err(LayerError::new)?;
+        }
+        Ok(Self { link: Link { consumer, vi }, level, wait, local, open, largest })
+    }
+
+    /// Returns the key of the memory that the peer may access.
+    pub(super) fn key(&self) -> Vec<u8> {
+        key::write(self.link.consumer.remote(self.open, 0))
+    }
+
+    #[inline(always)]
+    fn post_send(&mut self, descriptor: usize) -> Result<(), LayerError> {
+        let Link { consumer, vi } = &mut self.link;
+        consumer.post(*vi, Side::Send, descriptor).map_err(LayerError::new)
+    }
+
+    /// Returns the descriptor of a send or RDMA operation that is complete, if there is one.
+    #[inline(always)]
+    fn take_sent(&mut self) -> Result<Option<usize>, LayerError> {
+        let Link { consumer, vi } = &mut self.link;
+        let done = consumer.done(*vi, Side::Send).map_err(LayerError::new)?;
+        Ok(done.map(|Finished { descriptor, .. }| descriptor))
+    }
+
+    /// Takes a message or the notification of a write, and posts its receive again. Returns whether there was
+    /// one.
+    #[inline(always)]
+    fn take_receive(&mut self) -> Result<bool, LayerError> {
+        let Link { consumer, vi } = &mut self.link;
+        let done = consumer.done(*vi, Side::Receive).map_err(LayerError::new)?;
+        let Some(Finished { descriptor, .. }) = done else { return Ok(false) };
+        consumer.post(*vi, Side::Receive, descriptor).map_err(LayerError::new)?;
+        Ok(true)
+    }
+}
+
+/// The target: answers each message and each notification with an empty message.
+pub(super) struct ViTarget(pub(super) ViOneSided);
+
+impl Replier for ViTarget {
+    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
+        let Self(target) = self;
+        loop {
+            if target.take_receive()? {
+                target.post_send(EMPTY)?;
+                let mut wait = PeerWait::new(target.wait);
+                while target.take_sent()?.is_none() {
+                    wait.after_empty_poll(|timeout| {
+                        target.link.consumer.sleep(timeout);
+                        Ok(())
+                    })?;
+                }
+                continue;
+            }
+            if over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            match target.wait {
+                Wait::Block => target.link.consumer.sleep(BLOCK_AT_MOST),
+                wait => wait.idle(),
+            }
+        }
+    }
+}
+
+/// The initiator.
+pub(super) struct ViInitiator {
+    end: ViOneSided,
+    remote: Remote,
+    time: RealTime,
+    operation: Operation,
+    /// Operations that were posted, and those whose descriptor is complete.
+    posted: u64,
+    completed: u64,
+    /// Answers of the target that are awaited, and those that have come.
+    asked: u64,
+    answered: u64,
+    /// Whether the descriptor of the empty message is in use.
+    is_asking: bool,
+}
+
+impl ViInitiator {
+    /// Returns the initiator of operations on the target's memory. Calibrates the clock.
+    pub(super) fn new(end: ViOneSided, remote: Remote) -> Self {
+        Self {
+            end,
+            remote,
+            time: RealTime::calibrate(),
+            operation: Operation::Put,
+            posted: 0,
+            completed: 0,
+            asked: 0,
+            answered: 0,
+            is_asking: false,
+        }
+    }
+
+    /// Takes what is complete. Returns whether anything was.
+    #[inline(always)]
+    fn progress(&mut self) -> Result<bool, LayerError> {
+        let sent = self.end.take_sent()?;
+        match sent {
+            Some(EMPTY) => self.is_asking = false,
+            Some(_) => self.completed += 1,
+            None => {}
+        }
+        let has_answer = self.asked != self.answered && self.end.take_receive()?;
+        self.answered += u64::from(has_answer);
+        Ok(sent.is_some() || has_answer)
+    }
+
+    /// Makes progress until `is_done`.
+    #[inline(always)]
+    fn until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
+        let mut wait = PeerWait::new(self.end.wait);
+        while !is_done(self) {
+            if !self.progress()? {
+                let consumer = &mut self.end.link.consumer;
+                wait.after_empty_poll(|timeout| {
+                    consumer.sleep(timeout);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether one more operation may be in flight.
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        self.posted - self.completed < WINDOW as u64 && self.asked - self.answered < WINDOW as u64
+    }
+}
+
+in_real_time!(ViInitiator);
+
+impl Initiator for ViInitiator {
+    fn operations(&self) -> &[Operation] {
+        match self.end.level {
+            Level::Unreliable => &OPERATIONS[..2],
+            Level::Delivery | Level::Reception => &OPERATIONS,
+        }
+    }
+
+    fn largest(&self) -> usize {
+        self.end.largest
+    }
+
+    fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
+        let (descriptor, immediate) = match operation {
+            Operation::Put => (Descriptor::Write(self.remote), None),
+            Operation::PutNotify => (Descriptor::Write(self.remote), Some(MARK)),
+            Operation::Get => (Descriptor::Read(self.remote), None),
+            Operation::FetchAdd => {
+                return Err(LayerError::new("Virtual Interfaces have no atomic operations"));
+            }
+        };
+        self.operation = operation;
+        let consumer = &mut self.end.link.consumer;
+        let described = work(consumer, descriptor, (self.end.local, 0, bytes), immediate);
+        (0..WINDOW).for_each(|at| consumer.describe(at, &described));
+        Ok(())
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    #[inline(always)]
+    fn start(&mut self) -> Result<(), LayerError> {
+        if !self.has_room() {
+            self.until(Self::has_room)?;
+        }
+        self.end.post_send((self.posted % WINDOW as u64) as usize)?;
+        self.posted += 1;
+        self.asked += u64::from(self.operation == Operation::PutNotify);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait_local(&mut self) -> Result<(), LayerError> {
+        self.until(|all| all.completed == all.posted)
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Result<(), LayerError> {
+        let is_placed = self.operation == Operation::Get || self.end.level == Level::Reception;
+        if self.operation == Operation::Put && !is_placed {
+            self.end.post_send(EMPTY)?;
+            self.is_asking = true;
+            self.asked += 1;
+        }
+        self.until(|all| all.completed == all.posted && all.answered == all.asked && !all.is_asking)
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.end.link.transport()
+    }
+}

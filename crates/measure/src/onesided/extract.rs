@@ -1,0 +1,112 @@
+//! The figures computed from several launches. Each is the median of the values of the launches, with its
+//! distribution-free interval. The value of a launch is the median of its batches. No figure is clamped.
+
+use super::data::{OnesidedLaunch, TransferData, TransferShape};
+use super::doubts;
+use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
+use crate::figure::Figure;
+use crate::reading::Reading;
+use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
+use crate::stats::median;
+
+/// The window may set the pace of a stream if a whole window of gaps takes at most this many times the time of a
+/// single operation. Operations complete in order, so that those that take longer hold up the others: simulated
+/// streams whose times vary by a quarter take 1.6 times as long.
+const WINDOW_BOUND: f64 = 2.0;
+/// The gap per byte is constant if it differs by at most this share between the three largest sizes.
+const CONSTANT: f64 = 0.25;
+
+/// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
+/// in their shapes.
+pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Option<Reading<Onesided>> {
+    let first = data.first().filter(|first| !first.shape.transfers.is_empty())?;
+    let shape = &first.shape;
+    // A record is a file that others may have written: its launches may differ in their shapes.
+    let is_like = |launch: &OnesidedLaunch| {
+        launch.level == first.level
+            && launch.shape == *shape
+            && launch.transfers.len() == shape.transfers.len()
+    };
+    if !data.iter().all(is_like) {
+        return None;
+    }
+    let launches = OnesidedLaunches { data, confidence };
+    let transfers = &shape.transfers;
+    let rows: Vec<(usize, &TransferShape)> = transfers.iter().enumerate().collect();
+    let operations = rows.chunk_by(|(_, one), (_, other)| one.operation == other.operation);
+    let found = Onesided {
+        level: first.level,
+        operations: operations.map(|rows| launches.operation(rows)).collect(),
+        launches: data.to_vec(),
+    };
+    let parameters = Parameters::unobservable();
+    let doubts = doubts::find(&parameters, &found, precision);
+    Some(Reading { parameters, found, doubts })
+}
+
+/// Several launches of the same shape.
+struct OnesidedLaunches<'a> {
+    data: &'a [OnesidedLaunch],
+    confidence: f64,
+}
+
+impl OnesidedLaunches<'_> {
+    /// Returns the figures of an operation. `rows` are its sizes, each with its place in the data.
+    fn operation(&self, rows: &[(usize, &TransferShape)]) -> OperationFigures {
+        let sizes: Vec<TransferTimes> = rows.iter().map(|&(at, shape)| self.times(at, shape)).collect();
+        OperationFigures { operation: rows[0].1.operation, G: self.gap_per_byte(rows, &sizes), sizes }
+    }
+
+    fn times(&self, at: usize, shape: &TransferShape) -> TransferTimes {
+        let start = self.time(at, shape.singles, |data| &data.start_ns);
+        let local = self.time(at, shape.singles, |data| &data.local_ns);
+        let remote = self.time(at, shape.singles, |data| &data.remote_ns);
+        let gap = self.time(at, shape.row.saturating_mul(3), |data| &data.gap_ns);
+        let mut times = TransferTimes { size_bytes: shape.size_bytes, start, local, remote, gap };
+        if let (Some(gap_ns), Some(complete_ns)) = (times.gap.value_ns, times.complete().value_ns) {
+            if gap_ns <= 0.0 || times.gap.ci_ns.is_some_and(|ci| ci.lo <= 0.0) {
+                // A single operation varies by more than the row is long.
+                times.gap = times.gap.without_value();
+            } else if shape.window as f64 * gap_ns <= WINDOW_BOUND * complete_ns {
+                times.gap.status = Status::UpperBound;
+            }
+        }
+        times
+    }
+
+    /// Returns a time from its batches, each of `samples` samples.
+    fn time(&self, at: usize, samples: u64, of: impl Fn(&TransferData) -> &Vec<f64>) -> Parameter {
+        let all = || self.data.iter().flat_map(|launch| of(&launch.transfers[at]).iter().copied());
+        let medians = self.data.iter().map(|launch| median(of(&launch.transfers[at]).iter().copied()));
+        let samples = samples.saturating_mul(all().count() as u64);
+        Figure::over(medians, self.confidence).parameter(all(), samples)
+    }
+
+    /// Returns the gap per byte between the largest size and one that is far smaller. A third size, smaller
+    /// again, tells whether it is constant there.
+    fn gap_per_byte(&self, rows: &[(usize, &TransferShape)], sizes: &[TransferTimes]) -> PerByte {
+        let Some([small_at, middle_at, large_at]) = far_apart(sizes) else { return PerByte::unobservable() };
+        let [small, middle, large] = [small_at, middle_at, large_at].map(|at| rows[at].1);
+        let [of_small, of_middle, of_large] = [small_at, middle_at, large_at].map(|at| &sizes[at]);
+        let (middle_at, large_at) = (rows[middle_at].0, rows[large_at].0);
+        let gap_ns = |times: &TransferTimes| {
+            times.gap.value_ns.filter(|_| times.gap.status == Status::Measured).unwrap_or(f64::NAN)
+        };
+        let slope = |less_ns: f64, more_ns: f64, less: &TransferShape, more: &TransferShape| {
+            (more_ns - less_ns) / (more.size_bytes as f64 - less.size_bytes as f64)
+        };
+        let before = slope(gap_ns(of_small), gap_ns(of_middle), small, middle);
+        let last = slope(gap_ns(of_middle), gap_ns(of_large), middle, large);
+        // A comparison with an unknown slope is false.
+        if !(last > 0.0 && (before - last).abs() <= CONSTANT * last) {
+            return PerByte::unobservable();
+        }
+        let of_launch = |launch: &OnesidedLaunch| {
+            let gap_ns = |at: usize| median(launch.transfers[at].gap_ns.iter().copied());
+            slope(gap_ns(middle_at), gap_ns(large_at), middle, large)
+        };
+        let samples: usize = self.data.iter().map(|launch| launch.transfers[large_at].gap_ns.len()).sum();
+        Figure::over(self.data.iter().map(of_launch), self.confidence)
+            .per_byte(Status::Measured, samples as u64)
+    }
+}

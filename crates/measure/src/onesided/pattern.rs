@@ -1,0 +1,236 @@
+//! The procedure of one launch.
+//!
+//! The first launch chooses the numbers of operations for each size; later launches use the same numbers.
+//! Then each launch makes passes over all operations and sizes, in another order every time, until the time
+//! is up. Drift in the course of a launch therefore affects all of them alike.
+//!
+//! A single operation begins on a quiet layer and shows how long it takes until it is complete. Two rows, of
+//! which one is twice as long, show the time for each operation of a stream.
+
+use super::data::{Level, OnesidedLaunch, OnesidedShape, Operation, TransferData, TransferShape};
+use crate::bench::Bench;
+use crate::layer::{Initiator, LayerError};
+use crate::stats::{median, trimmed_mean};
+use crate::{powers, steady};
+use serde::{Deserialize, Serialize};
+
+/// Time for the single operations of a batch, and for its rows.
+const BATCH_NS: f64 = 500e3;
+/// The least and the largest number of single operations in a batch.
+const SINGLES: (f64, f64) = (4.0, 64.0);
+/// The least and the largest number of operations in the shorter row.
+const ROW: (f64, f64) = (4.0, 1024.0);
+/// The longer row takes at least this many times as long as a single operation, if it may be so long. The
+/// variation of a single operation then matters less.
+const OVER_SINGLE: f64 = 4.0;
+/// The longest row of the pilot measurement.
+const PILOT_LONGEST_NS: f64 = 5e6;
+/// Single operations of the pilot measurement. The first one is left out.
+const PILOTS: usize = 5;
+/// Bytes of the word of a fetching atomic operation.
+const WORD: usize = 8;
+/// The largest number of passes.
+const PASSES_AT_MOST: usize = 50;
+
+/// The plan of one launch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OnesidedPlan {
+    /// The index in the order of launches.
+    pub launch: usize,
+    /// Numbers of operations, if an earlier launch of the run chose them.
+    pub shape: Option<OnesidedShape>,
+    /// The reliability level; `None` if the layer has no levels.
+    pub level: Option<Level>,
+    /// The largest size, in bytes.
+    pub largest_bytes: usize,
+    /// Time budget of the whole launch, on the layer's clock.
+    pub budget_ns: f64,
+    /// Seed of the order of all measurements.
+    pub seed: u64,
+}
+
+/// Runs one launch with `initiator`. `progress` receives the share that is done.
+///
+/// # Errors
+/// Returns an error if the layer fails.
+pub fn run<I: Initiator>(
+    initiator: &mut I,
+    plan: &OnesidedPlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<OnesidedLaunch, LayerError> {
+    let mut bench = Bench::new(initiator, plan.budget_ns);
+    let shape = match &plan.shape {
+        Some(shape) => shape.clone(),
+        None => choose(&mut bench, plan.largest_bytes)?,
+    };
+    let mut data = OnesidedLaunch {
+        launch: plan.launch,
+        level: plan.level,
+        timer_ns: bench.timer_ns,
+        transfers: vec![TransferData::default(); shape.transfers.len()],
+        shape,
+        ..OnesidedLaunch::default()
+    };
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut cells: Vec<usize> = (0..data.transfers.len()).collect();
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _| {
+        batch(bench, data.shape.transfers[at], &mut data.transfers[at])
+    })?;
+    data.took_ns = bench.took_ns();
+    progress(1.0);
+    Ok(data)
+}
+
+/// Chooses sizes and numbers of operations for all launches.
+fn choose<I: Initiator>(bench: &mut Bench<'_, I>, largest: usize) -> Result<OnesidedShape, LayerError> {
+    let mut transfers = Vec::new();
+    for operation in Operation::ALL {
+        if !bench.layer.operations().contains(&operation) {
+            continue;
+        }
+        let sizes = match operation {
+            Operation::FetchAdd => vec![WORD],
+            _ => powers::up_to(largest.min(bench.layer.largest())),
+        };
+        for size_bytes in sizes {
+            transfers.push(pilot(bench, operation, size_bytes)?);
+        }
+    }
+    Ok(OnesidedShape { transfers })
+}
+
+/// Chooses the numbers for one operation at one size, from a short measurement.
+fn pilot<I: Initiator>(
+    bench: &mut Bench<'_, I>,
+    operation: Operation,
+    size_bytes: usize,
+) -> Result<TransferShape, LayerError> {
+    bench.set_rest(0.0);
+    bench.layer.choose(operation, size_bytes)?;
+    let window = bench.layer.window() as u64;
+    let [_, hurried_ns] = pilot_single(bench, operation)?;
+    let gap_ns = pilot_gap(bench, operation, hurried_ns)?;
+    // A stage may still be busy with the operation before, if the gap is longer than the operation.
+    bench.set_rest(steady::rest_ns(gap_ns, 0.0));
+    let [start_ns, complete_ns] = pilot_single(bench, operation)?;
+    // A processor cannot start operations faster than one after the other.
+    let gap_ns = gap_ns.max(start_ns);
+    let singles = (BATCH_NS / complete_ns).clamp(SINGLES.0, SINGLES.1) as u64;
+    let row_ns = (BATCH_NS / 3.0).max(OVER_SINGLE / 2.0 * complete_ns);
+    let row = (row_ns / gap_ns).clamp(ROW.0, ROW.1) as u64;
+    // A stream that waits for the window proceeds in steps of whole windows.
+    let row = if 2 * row > window { row.next_multiple_of(window.max(1)) } else { row };
+    // Both vary, so that a gap of half of the operation may outlast it.
+    let rest_ns = steady::rest_ns(gap_ns, complete_ns / 2.0);
+    Ok(TransferShape { operation, size_bytes, singles, row, window, rest_ns })
+}
+
+/// Returns the approximate times to start and to complete a single operation, in nanoseconds.
+fn pilot_single<I: Initiator>(
+    bench: &mut Bench<'_, I>,
+    operation: Operation,
+) -> Result<[f64; 2], LayerError> {
+    let mut singles = (0..PILOTS).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
+    singles.remove(0);
+    let start_ns = median(singles.iter().map(|single| single.start_ns)).max(1.0);
+    Ok([start_ns, median(singles.iter().map(Single::complete_ns)).max(1.0)])
+}
+
+/// Returns the approximate time for each operation of a stream, in nanoseconds. The row becomes longer until it
+/// takes much longer than a single operation.
+fn pilot_gap<I: Initiator>(
+    bench: &mut Bench<'_, I>,
+    operation: Operation,
+    complete_ns: f64,
+) -> Result<f64, LayerError> {
+    let mut row = ROW.0 as u64;
+    loop {
+        let long_ns = bench.stream(operation, 2 * row)?;
+        if long_ns >= (OVER_SINGLE * complete_ns).min(PILOT_LONGEST_NS) || 2 * row > ROW.1 as u64 {
+            let rises = (0..3).map(|_| bench.rise(operation, row)).collect::<Result<Vec<_>, _>>()?;
+            return Ok(median(rises));
+        }
+        row *= 2;
+    }
+}
+
+/// Adds a batch to `data`.
+fn batch<I: Initiator>(
+    bench: &mut Bench<'_, I>,
+    shape: TransferShape,
+    data: &mut TransferData,
+) -> Result<(), LayerError> {
+    let TransferShape { operation, size_bytes, singles, row, rest_ns, .. } = shape;
+    bench.layer.choose(operation, size_bytes)?;
+    bench.set_rest(rest_ns);
+    // The first operation after a change of size is not representative.
+    bench.single(operation)?;
+    let singles = (0..singles).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
+    data.start_ns.push(trimmed_mean(singles.iter().map(|single| single.start_ns)));
+    data.local_ns.push(trimmed_mean(singles.iter().map(|single| single.local_ns)));
+    let remote: Vec<f64> = singles.iter().filter_map(|single| single.remote_ns).collect();
+    data.remote_ns.extend((!remote.is_empty()).then(|| trimmed_mean(remote)));
+    data.gap_ns.push(bench.rise(operation, row)?);
+    Ok(())
+}
+
+/// The times of a single operation from a quiet layer.
+struct Single {
+    start_ns: f64,
+    local_ns: f64,
+    remote_ns: Option<f64>,
+}
+
+impl Single {
+    /// Returns the time until the operation is complete everywhere.
+    fn complete_ns(&self) -> f64 {
+        self.remote_ns.unwrap_or(self.local_ns)
+    }
+}
+
+impl<I: Initiator> Bench<'_, I> {
+    /// Makes a single operation from a quiet layer.
+    #[inline(always)]
+    fn single(&mut self, operation: Operation) -> Result<Single, LayerError> {
+        self.rest();
+        let start = self.layer.now();
+        self.layer.start()?;
+        let started = self.layer.now();
+        self.layer.wait_local()?;
+        let local = self.layer.now();
+        let remote_ns = if operation.fetches() {
+            None
+        } else {
+            self.layer.flush()?;
+            Some(self.since(start) - 3.0 * self.timer_ns)
+        };
+        Ok(Single {
+            start_ns: self.ns(started - start) - self.timer_ns,
+            local_ns: self.ns(local - start) - 2.0 * self.timer_ns,
+            remote_ns,
+        })
+    }
+
+    /// Returns the time for each operation of a stream, in nanoseconds: the rise from a row of `count` to one
+    /// of twice as many.
+    fn rise(&mut self, operation: Operation, count: u64) -> Result<f64, LayerError> {
+        let short_ns = self.stream(operation, count)?;
+        let long_ns = self.stream(operation, 2 * count)?;
+        Ok((long_ns - short_ns) / count as f64)
+    }
+
+    /// Returns the time of a row of `count` operations until all of them are complete, in nanoseconds.
+    fn stream(&mut self, operation: Operation, count: u64) -> Result<f64, LayerError> {
+        self.rest();
+        let start = self.layer.now();
+        for _ in 0..count {
+            self.layer.start()?;
+        }
+        if operation.fetches() {
+            self.layer.wait_local()?;
+        } else {
+            self.layer.flush()?;
+        }
+        Ok(self.since(start) - self.timer_ns)
+    }
+}
