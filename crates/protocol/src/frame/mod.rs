@@ -4,6 +4,8 @@
 pub mod datagram;
 pub mod memory_key;
 pub mod port;
+pub mod rpc_message;
+pub mod rpc_record;
 pub mod slot;
 pub mod transfer;
 pub mod udp_port;
@@ -11,3 +13,4 @@ pub mod vi_fragment;
 pub mod vi_lending;
 pub mod vi_message;
 pub mod vi_signal;
+pub mod xdr;
