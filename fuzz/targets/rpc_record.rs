@@ -14,9 +14,9 @@ fn records(mut stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<TooLong>) {
     let mut taken = Vec::new();
     loop {
         loop {
-            match records.take() {
-                Ok(Some(record)) => taken.push(record.to_vec()),
-                Ok(None) => break,
+            match records.advance() {
+                Ok(true) => taken.push(records.record().to_vec()),
+                Ok(false) => break,
                 Err(error) => return (taken, Some(error)),
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! * [`catalogue`] names the layers, says what each can do, and opens them. No other module knows which
 //!   layers there are.
-//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp` and `tcp`. Each has a
+//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp` and `oncrpc`. Each has a
 //!   file for each way in which it is measured: requests of one size, requests of any size, messages,
 //!   a group of processes, registration of memory.
 //! * The other modules know no layer. They hold what layers have in common: [`options`], [`half`] (a
@@ -17,6 +17,7 @@ pub mod catalogue;
 pub mod group;
 pub mod half;
 mod messages;
+mod oncrpc;
 pub mod options;
 mod payload;
 pub mod peer_wait;

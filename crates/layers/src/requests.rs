@@ -115,29 +115,49 @@ impl<W: Wire> Requester for RealRequester<W> {
     }
 }
 
-/// A replier in real time over any wire.
-pub(crate) struct RealReplier<W> {
-    wire: W,
-    wait: Wait,
+/// The end of a layer that answers requests.
+pub(crate) trait Responder {
+    /// Answers a request, if one has arrived. Returns whether one had.
+    fn answer(&mut self) -> Result<bool, LayerError>;
+
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
 }
 
-impl<W: Wire> RealReplier<W> {
-    pub(crate) fn new(wire: W, wait: Wait) -> Self {
-        Self { wire, wait }
+impl<W: Wire> Responder for W {
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        Wire::answer(self)
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        Wire::block(self, timeout)
     }
 }
 
-impl<W: Wire> Replier for RealReplier<W> {
+/// A replier in real time.
+pub(crate) struct RealReplier<R> {
+    responder: R,
+    wait: Wait,
+}
+
+impl<R: Responder> RealReplier<R> {
+    pub(crate) fn new(responder: R, wait: Wait) -> Self {
+        Self { responder, wait }
+    }
+}
+
+impl<R: Responder> Replier for RealReplier<R> {
     fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
         loop {
-            if self.wire.answer()? {
+            if self.responder.answer()? {
                 continue;
             }
             if over.load(Ordering::Relaxed) {
                 return Ok(());
             }
             match self.wait {
-                Wait::Block => self.wire.block(BLOCK_AT_MOST)?,
+                Wait::Block => self.responder.block(BLOCK_AT_MOST)?,
                 wait => wait.idle(),
             }
         }

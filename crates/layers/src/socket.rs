@@ -35,7 +35,8 @@ pub(crate) fn block_on_any(fds: &[impl AsFd], timeout: Duration) -> Result<(), L
     wait_for(&mut fds, timeout)
 }
 
-fn wait_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), LayerError> {
+/// Sleeps until any of `fds` has one of its events, at most for `timeout`.
+pub(crate) fn wait_for(fds: &mut [PollFd<'_>], timeout: Duration) -> Result<(), LayerError> {
     let timeout = Timespec::try_from(timeout).map_err(LayerError::new)?;
     match poll(fds, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

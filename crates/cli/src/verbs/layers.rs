@@ -22,7 +22,7 @@ pub struct LayersArgs {}
 
 /// Lists the layers.
 pub fn run() -> Result<(), Fault> {
-    let mut text = format!("{:<8} {:<17} {:>9}  {}\n", "layer", "wait", "largest", "what it is");
+    let mut text = format!("{:<10} {:<17} {:>9}  {}\n", "layer", "wait", "largest", "what it is");
     for layer in ALL {
         text.push_str(&line(layer));
     }
@@ -36,9 +36,9 @@ fn line(layer: Layer) -> String {
         usize::MAX => "any".to_owned(),
         size => format!("{size} B"),
     };
-    let mut line = format!("{:<8} {waits:<17} {largest:>9}  {}\n", layer.to_string(), layer.summary());
+    let mut line = format!("{:<10} {waits:<17} {largest:>9}  {}\n", layer.to_string(), layer.summary());
     if let Some(why) = layer.unavailable() {
-        line.push_str(&format!("{:<8} not available here: {why}\n", ""));
+        line.push_str(&format!("{:<10} not available here: {why}\n", ""));
     }
     line
 }

@@ -126,6 +126,11 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             "overlap measures several sizes: use --sizes, as in --sizes 5kB,100kB".into(),
         ));
     }
+    if let Some(layer) = bench.over.iter().find(|layer| !layer.has_messages()) {
+        return Err(Fault::BadInput(format!(
+            "{layer} has requests and replies alone, and no messages that overlap could post: use another layer"
+        )));
+    }
     check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
     let methods: Vec<plan::Method> = METHODS
         .into_iter()

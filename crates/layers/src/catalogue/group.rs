@@ -3,6 +3,7 @@
 use super::Layer;
 use crate::am::group::AmGathering;
 use crate::group::{Gathering, Place};
+use crate::oncrpc::group::{RpcTcpGathering, RpcUdpGathering};
 use crate::options::LayerOptions;
 use crate::plugin::extension::Extension;
 use crate::plugin::group::PluginGathering;
@@ -30,6 +31,8 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::ViUdp => Box::new(ViGathering::open(vi::over_udp(&options), place, options)?),
         Layer::Udp => Box::new(UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(TcpGathering::open(place, options)?),
+        Layer::OncRpcUdp => Box::new(RpcUdpGathering::open(place, options)?),
+        Layer::OncRpcTcp => Box::new(RpcTcpGathering::open(place, options)?),
         Layer::Mpi => over_plugin(&Extension::mpi()?, options)?,
         Layer::Ofi(provider) => over_plugin(&Extension::ofi(provider)?, options)?,
         Layer::Ucx(transports) => over_plugin(&Extension::ucx(transports)?, options)?,

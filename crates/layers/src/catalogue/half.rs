@@ -6,6 +6,7 @@ use crate::am::one_sided::OneSidedAmHalf;
 use crate::am::requests::AmHalf;
 use crate::am::sized::SizedAmHalf;
 use crate::half::{Half, Role};
+use crate::oncrpc::half::{RpcTcpHalf, RpcUdpHalf};
 use crate::options::LayerOptions;
 use crate::plugin::extension::Extension;
 use crate::plugin::half::PluginHalf;
@@ -31,6 +32,8 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(&options), role, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
+        Layer::OncRpcUdp => Box::new(RpcUdpHalf::open(options)?),
+        Layer::OncRpcTcp => Box::new(RpcTcpHalf::open(role, options)?),
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
         Layer::Ofi(provider) => Box::new(PluginHalf::open(&Extension::ofi(provider)?, role, options)?),
         Layer::Ucx(transports) => Box::new(PluginHalf::open(&Extension::ucx(transports)?, role, options)?),
@@ -51,6 +54,9 @@ fn over_am(way: Wire, options: LayerOptions) -> Result<Box<dyn Half>, LayerError
 /// Checks the options against what the layer can do.
 fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
     let &LayerOptions { size_bytes, face, wait, .. } = options;
+    if face == Face::Messages && !layer.has_messages() {
+        return Err(LayerError(format!("{layer} has no messages that can be posted")));
+    }
     let (least, most) = match face {
         Face::Requests if options.dials.are_none() => (1, layer.max_size()),
         Face::Requests => (1, layer.max_dialled_size()),

@@ -8,7 +8,7 @@ pub mod half;
 pub mod registrar;
 
 use crate::plugin::parameter::Parameter;
-use crate::{am, messages, plugin, sim, sized, socket, tcp, udp, vi};
+use crate::{am, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi};
 use netdyno_host::wait::Wait;
 use std::fmt;
 use std::str::FromStr;
@@ -28,6 +28,10 @@ pub enum Layer {
     Udp,
     /// Bare TCP sockets.
     Tcp,
+    /// ONC remote procedure calls over UDP.
+    OncRpcUdp,
+    /// ONC remote procedure calls over TCP.
+    OncRpcTcp,
     /// Any MPI library, as a layer in C.
     Mpi,
     /// libfabric by one of its providers, as a layer in C.
@@ -41,13 +45,15 @@ pub enum Layer {
 }
 
 /// All layers in the order of the list. A layer with a parameter is in it once.
-pub const ALL: [Layer; 11] = [
+pub const ALL: [Layer; 13] = [
     Layer::AmShm,
     Layer::AmUdp,
     Layer::ViShm,
     Layer::ViUdp,
     Layer::Udp,
     Layer::Tcp,
+    Layer::OncRpcUdp,
+    Layer::OncRpcTcp,
     Layer::Mpi,
     Layer::Ofi(Parameter::TCP),
     Layer::Ucx(Parameter::TCP),
@@ -68,6 +74,8 @@ impl Layer {
             Self::ViUdp => "vi+udp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
+            Self::OncRpcUdp => "oncrpc+udp",
+            Self::OncRpcTcp => "oncrpc+tcp",
             Self::Mpi => "mpi",
             Self::Ofi(_) => "ofi",
             Self::Ucx(_) => "ucx",
@@ -85,6 +93,8 @@ impl Layer {
             Self::ViUdp => "Virtual Interfaces over UDP, reliable delivery",
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
+            Self::OncRpcUdp => "ONC remote procedure calls (RFC 5531) over UDP",
+            Self::OncRpcTcp => "ONC remote procedure calls (RFC 5531) over TCP",
             Self::Mpi => "the non-blocking calls of any MPI library, built on site",
             Self::Ofi(_) => "libfabric by a provider (ofi:tcp, ofi:shm), built on site",
             Self::Ucx(_) => "UCX by transports (ucx:tcp, ucx:posix+cma), built on site",
@@ -97,9 +107,14 @@ impl Layer {
     pub const fn waits(self) -> &'static [Wait] {
         match self {
             Self::AmShm | Self::Mpi | Self::Ofi(_) | Self::Ucx(_) => &[Wait::Spin, Wait::Yield],
-            Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Udp | Self::Tcp | Self::Plugin => {
-                &[Wait::Spin, Wait::Yield, Wait::Block]
-            }
+            Self::AmUdp
+            | Self::ViShm
+            | Self::ViUdp
+            | Self::Udp
+            | Self::Tcp
+            | Self::OncRpcUdp
+            | Self::OncRpcTcp
+            | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
     }
@@ -112,6 +127,8 @@ impl Layer {
             Self::ViShm | Self::ViUdp => vi::MAX_SIZE,
             Self::Udp => udp::MAX_SIZE,
             Self::Tcp => tcp::MAX_SIZE,
+            Self::OncRpcUdp => oncrpc::MAX_UDP_SIZE,
+            Self::OncRpcTcp => oncrpc::MAX_TCP_SIZE,
             Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => plugin::MAX_SIZE,
             Self::Sim => sim::LARGEST_MESSAGE,
         }
@@ -129,6 +146,8 @@ impl Layer {
     pub const fn max_transfer(self) -> usize {
         match self {
             Self::Udp => udp::sized::MAX_SIZE,
+            Self::OncRpcUdp => oncrpc::MAX_UDP_TRANSFER,
+            Self::OncRpcTcp => oncrpc::MAX_TCP_TRANSFER,
             Self::Sim => sim::LARGEST_MESSAGE,
             _ => sized::MAX_SIZE,
         }
@@ -141,6 +160,11 @@ impl Layer {
             Self::Sim => sim::LARGEST_MESSAGE,
             _ => messages::MAX_SIZE,
         }
+    }
+
+    /// Returns whether the layer has messages that can be posted and tested.
+    pub const fn has_messages(self) -> bool {
+        !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp)
     }
 
     /// Returns whether processes register memory.
@@ -185,7 +209,7 @@ impl Layer {
 
     /// Returns whether the layer has sockets, whose address `--bind` sets.
     pub const fn has_sockets(self) -> bool {
-        matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp)
+        matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp)
     }
 
     /// Returns why the layer cannot be measured here, if it cannot.
@@ -193,7 +217,9 @@ impl Layer {
         match self {
             Self::AmShm => am::shared_memory_is_missing(),
             Self::ViShm => vi::memory::is_missing(),
-            Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp => socket::is_missing(),
+            Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp => {
+                socket::is_missing()
+            }
             Self::Mpi => plugin::extension::mpi_is_missing(),
             Self::Ofi(_) => plugin::extension::ofi_is_missing(),
             Self::Ucx(_) => plugin::extension::ucx_is_missing(),
@@ -258,6 +284,7 @@ mod tests {
             ("tpc", "tcp"),
             ("mip", "mpi"),
             ("plug", "plugin"),
+            ("oncrpc-udp", "oncrpc+udp"),
             ("ofo:tcp", "ofi:tcp"),
             ("ucx", "ucx:tcp"),
         ] {

@@ -23,15 +23,10 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens at `bind` for `peers` connections.
     pub(super) fn open(bind: SocketAddr, peers: usize) -> Result<Self, LayerError> {
-        let open = || -> io::Result<_> {
-            let listener = TcpListener::bind(bind)?;
-            listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
-            let tokens =
-                (0..peers).map(|_| random::bytes().map_err(io::Error::from)).collect::<io::Result<_>>()?;
-            Ok(Self { listener, address, tokens })
-        };
-        open().map_err(|error| LayerError(format!("cannot listen at {bind}: {error}")))
+        let (listener, address) = listen(bind)?;
+        let tokens =
+            (0..peers).map(|_| random::bytes()).collect::<Result<_, _>>().map_err(LayerError::new)?;
+        Ok(Self { listener, address, tokens })
     }
 
     /// Returns the bytes to hand to each peer: its token and the listener's address.
@@ -67,17 +62,32 @@ pub(super) fn connect(peer: &[u8]) -> Result<TcpStream, LayerError> {
     let (token, address) = peer
         .split_at_checked(TOKEN_LEN)
         .ok_or_else(|| LayerError::new("the address of the other process is too short"))?;
-    let address = parse_address(address)?;
+    connect_and_send(parse_address(address)?, token)
+}
+
+/// Listens at `bind`. Returns the socket, which does not block, and its address.
+pub(crate) fn listen(bind: SocketAddr) -> Result<(TcpListener, SocketAddr), LayerError> {
+    let listen = || {
+        let listener = TcpListener::bind(bind)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listen().map_err(|error: io::Error| LayerError(format!("cannot listen at {bind}: {error}")))
+}
+
+/// Connects to the listener at this address, and sends it `first`.
+pub(crate) fn connect_and_send(address: SocketAddr, first: &[u8]) -> Result<TcpStream, LayerError> {
     let connect = || {
         let mut stream = TcpStream::connect_timeout(&address, PEER_TIMEOUT)?;
-        stream.write_all(token)?;
+        stream.write_all(first)?;
         prepare(stream)
     };
     connect().map_err(|error| LayerError(format!("cannot connect to {address}: {error}")))
 }
 
 /// Sets a connection up to send at once and never to block.
-fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
+pub(crate) fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
     Ok(stream)
@@ -85,12 +95,12 @@ fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
 
 /// Returns the error of a connection that failed.
 #[cold]
-pub(super) fn lost(error: &io::Error) -> LayerError {
+pub(crate) fn lost(error: &io::Error) -> LayerError {
     LayerError(format!("the connection failed: {error}"))
 }
 
 /// Returns the error of a connection that the peer has closed.
 #[cold]
-pub(super) fn closed() -> LayerError {
+pub(crate) fn closed() -> LayerError {
     LayerError::new("the other process has closed the connection")
 }

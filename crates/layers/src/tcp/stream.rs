@@ -29,9 +29,7 @@ pub(super) struct FixedSizeStream {
 impl FixedSizeStream {
     /// Returns the end of a connection for messages of `size_bytes`, with buffers that hold a full window.
     pub(super) fn new(stream: TcpStream, peer: Option<usize>, size_bytes: usize) -> Result<Self, LayerError> {
-        let error = |error| LayerError(format!("cannot set up a connection: {error}"));
-        sockopt::set_socket_send_buffer_size(&stream, BUFFER).map_err(error)?;
-        sockopt::set_socket_recv_buffer_size(&stream, BUFFER).map_err(error)?;
+        widen(&stream)?;
         Ok(Self { stream, peer, room: vec![0; size_bytes], have: 0 })
     }
 
@@ -83,6 +81,13 @@ impl FixedSizeStream {
             None => connection::closed(),
         }
     }
+}
+
+/// Asks for socket buffers that hold a full window.
+pub(crate) fn widen(stream: &TcpStream) -> Result<(), LayerError> {
+    let error = |error| LayerError(format!("cannot set up a connection: {error}"));
+    sockopt::set_socket_send_buffer_size(stream, BUFFER).map_err(error)?;
+    sockopt::set_socket_recv_buffer_size(stream, BUFFER).map_err(error)
 }
 
 /// Either end of the wire between two processes.

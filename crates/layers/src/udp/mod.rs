@@ -4,13 +4,13 @@
 //!
 //! * [`half`]: two processes. * [`group`]: many processes.
 //!
-//! `port` opens sockets and knows what their receive buffers hold. `requests`, `sized` and `messages` are the
+//! [`port`] opens sockets and knows what their receive buffers hold. `requests`, `sized` and `messages` are the
 //! wires between two processes.
 
 pub(crate) mod group;
 pub(crate) mod half;
 pub(crate) mod messages;
-mod port;
+pub(crate) mod port;
 mod requests;
 pub(crate) mod sized;
 

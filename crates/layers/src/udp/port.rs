@@ -9,7 +9,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 /// Most datagrams in flight.
-pub(super) const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 /// The receive buffer that a socket asks for, in bytes. The system may give less.
 const BUFFER: usize = 1 << 20;
 /// Bytes that the kernel allocates together with the data of a datagram.
@@ -30,27 +30,27 @@ pub(super) fn surely_held(buffer: usize) -> usize {
 }
 
 /// Returns the number of datagrams of `size_bytes` that surely fit into a receive buffer of `buffer` bytes.
-pub(super) fn messages_in_buffer(buffer: usize, size_bytes: usize) -> usize {
+pub(crate) fn messages_in_buffer(buffer: usize, size_bytes: usize) -> usize {
     surely_held(buffer) / charge(size_bytes)
 }
 
 /// Returns the most datagrams of `size_bytes` in flight to a receive buffer of `buffer` bytes.
-pub(super) fn window(buffer: usize, size_bytes: usize) -> usize {
+pub(crate) fn window(buffer: usize, size_bytes: usize) -> usize {
     messages_in_buffer(buffer, size_bytes).clamp(1, WINDOW)
 }
 
 /// A bound socket that does not block.
-pub(super) struct UdpPort {
-    pub(super) socket: UdpSocket,
+pub(crate) struct UdpPort {
+    pub(crate) socket: UdpSocket,
     /// The address that the socket is bound to.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// The size of the receive buffer as the system states it, in bytes.
-    pub(super) buffer: usize,
+    pub(crate) buffer: usize,
 }
 
 impl UdpPort {
     /// Opens a socket at `bind`.
-    pub(super) fn open(bind: SocketAddr) -> Result<Self, LayerError> {
+    pub(crate) fn open(bind: SocketAddr) -> Result<Self, LayerError> {
         let error = |what| {
             move |error: io::Error| LayerError(format!("cannot {what} a UDP socket at {bind}: {error}"))
         };
@@ -63,12 +63,12 @@ impl UdpPort {
     }
 
     /// Returns the bytes to hand to peers.
-    pub(super) fn address(&self) -> Vec<u8> {
+    pub(crate) fn address(&self) -> Vec<u8> {
         write_address(self.address)
     }
 
     /// Connects the socket to a peer. The kernel then drops the datagrams of all other sockets.
-    pub(super) fn connect(&self, peer: &[u8]) -> Result<(), LayerError> {
+    pub(crate) fn connect(&self, peer: &[u8]) -> Result<(), LayerError> {
         let peer = parse_address(peer)?;
         self.socket.connect(peer).map_err(LayerError::new)
     }
@@ -77,7 +77,7 @@ impl UdpPort {
 /// Sends a datagram by `send`, again and again while the send buffer is full: the kernel empties it without
 /// help of this process. `failed` makes the error of a socket that failed.
 #[inline(always)]
-pub(super) fn send_by(
+pub(crate) fn send_by(
     mut send: impl FnMut() -> io::Result<usize>,
     failed: fn(&io::Error) -> LayerError,
 ) -> Result<(), LayerError> {
@@ -93,13 +93,13 @@ pub(super) fn send_by(
 
 /// Returns the error of a socket that failed.
 #[cold]
-pub(super) fn failed(error: &io::Error) -> LayerError {
+pub(crate) fn failed(error: &io::Error) -> LayerError {
     LayerError(format!("the socket failed: {error}"))
 }
 
 /// Returns the error of a connected socket that failed.
 #[cold]
-pub(super) fn lost(error: &io::Error) -> LayerError {
+pub(crate) fn lost(error: &io::Error) -> LayerError {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => LayerError::new("the other process has closed its socket"),
         _ => failed(error),

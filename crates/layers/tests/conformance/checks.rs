@@ -47,8 +47,8 @@ fn processes(layer: Layer) -> Result<(), &'static str> {
     if layer.waits().is_empty() { Err("processes") } else { Ok(()) }
 }
 
-fn messages_at_all(_: Layer) -> Result<(), &'static str> {
-    if has_messages() { Ok(()) } else { Err("messages") }
+fn messages_at_all(layer: Layer) -> Result<(), &'static str> {
+    if layer.has_messages() && has_messages() { Ok(()) } else { Err("messages") }
 }
 
 fn one_sided(layer: Layer) -> Result<(), &'static str> {

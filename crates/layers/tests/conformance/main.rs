@@ -70,6 +70,16 @@ fn tcp() {
 }
 
 #[test]
+fn oncrpc_udp() {
+    conforms(&Threads(Layer::OncRpcUdp));
+}
+
+#[test]
+fn oncrpc_tcp() {
+    conforms(&Threads(Layer::OncRpcTcp));
+}
+
+#[test]
 fn sim() {
     conforms(&Simulated);
 }
@@ -150,6 +160,7 @@ fn no_layer_is_left_out() {
     for layer in ALL {
         match layer {
             Layer::AmShm | Layer::AmUdp | Layer::ViShm | Layer::ViUdp | Layer::Udp | Layer::Tcp => {}
+            Layer::OncRpcUdp | Layer::OncRpcTcp => {}
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }
     }

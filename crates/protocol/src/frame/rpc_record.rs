@@ -30,7 +30,7 @@ pub struct TooLong {
     pub bytes: usize,
 }
 
-/// The records that arrive on a stream. The caller reads bytes into [`Records::spare`], and takes records.
+/// The records that arrive on a stream. The caller reads bytes into [`Records::spare`], and advances from record to record.
 ///
 /// The memory grows with the bytes that have arrived, not with the lengths that marks announce.
 #[derive(Debug)]
@@ -45,23 +45,23 @@ pub struct Records {
     next: usize,
     /// Where the bytes that have arrived end.
     end: usize,
-    /// Whether the current record is complete and was returned.
-    is_taken: bool,
+    /// Whether the current record is complete.
+    is_complete: bool,
 }
 
 impl Records {
     /// Returns a receiver of records of at most `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { room: Vec::new(), most, begin: 0, assembled: 0, next: 0, end: 0, is_taken: false }
+        Self { room: Vec::new(), most, begin: 0, assembled: 0, next: 0, end: 0, is_complete: false }
     }
 
-    /// Returns the next record if all of it has arrived.
+    /// Moves on to the next record. Returns whether all of it has arrived.
     ///
     /// # Errors
     /// Returns [`TooLong`] if the record is longer than this receiver takes. The stream is then of no use.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<&[u8]>, TooLong> {
-        self.leave_taken();
+    pub fn advance(&mut self) -> Result<bool, TooLong> {
+        self.leave_record();
         while let Some((mark, arrived)) = self.room[self.next..self.end].split_first_chunk::<MARK_LEN>() {
             let mark = u32::from_be_bytes(*mark);
             let len = (mark & !LAST) as usize;
@@ -70,7 +70,7 @@ impl Records {
                 return Err(TooLong { bytes });
             }
             if len > arrived.len() {
-                return Ok(None);
+                return Ok(false);
             }
             let fragment = self.next + MARK_LEN;
             if self.begin == self.assembled {
@@ -81,15 +81,21 @@ impl Records {
             self.assembled += len;
             self.next = fragment + len;
             if mark & LAST != 0 {
-                self.is_taken = true;
-                return Ok(Some(&self.room[self.begin..self.assembled]));
+                self.is_complete = true;
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
+    }
+
+    /// Returns the record that [`Records::advance`] has moved on to. It is empty if none is complete.
+    #[inline]
+    pub fn record(&self) -> &[u8] {
+        if self.is_complete { &self.room[self.begin..self.assembled] } else { &[] }
     }
 
     /// Returns memory for the next bytes of the stream. It is not empty. The caller has made sure that
-    /// [`Records::take`] has no further record.
+    /// [`Records::advance`] finds no further record.
     pub fn spare(&mut self) -> &mut [u8] {
         self.move_to_front();
         if self.room.len() < self.end + READ_AHEAD {
@@ -105,16 +111,16 @@ impl Records {
         self.end = self.room.len().min(self.end + bytes);
     }
 
-    /// Leaves the record that was returned, if one was.
-    fn leave_taken(&mut self) {
-        if core::mem::take(&mut self.is_taken) {
+    /// Leaves the current record if it is complete.
+    fn leave_record(&mut self) {
+        if core::mem::take(&mut self.is_complete) {
             (self.begin, self.assembled) = (self.next, self.next);
         }
     }
 
     /// Moves the current record, and the bytes behind its fragments, to the front of the memory.
     fn move_to_front(&mut self) {
-        self.leave_taken();
+        self.leave_record();
         let record = self.assembled - self.begin;
         if self.next > record {
             self.room.copy_within(self.begin..self.assembled, 0);
@@ -142,8 +148,8 @@ mod tests {
         let mut records = Records::new(most);
         let (mut taken, mut rest, mut nth) = (Vec::new(), stream, 0);
         loop {
-            while let Some(record) = records.take()? {
-                taken.push(record.to_vec());
+            while records.advance()? {
+                taken.push(records.record().to_vec());
             }
             if rest.is_empty() {
                 return Ok(taken);
@@ -172,7 +178,7 @@ mod tests {
         let spare = records.spare();
         spare[..MARK_LEN].copy_from_slice(&u32::MAX.to_be_bytes());
         records.note_read(MARK_LEN);
-        assert_eq!(records.take(), Ok(None));
+        assert_eq!(records.advance(), Ok(false));
         assert!(records.spare().len() <= 4 * READ_AHEAD);
     }
 
