@@ -1,6 +1,7 @@
-//! A program in C over libtirpc calls the servers of the layers. Without a compiler or libtirpc there is no test.
+//! Programs over libtirpc call the servers of the layers: one in C, and `rpcinfo`. What is not installed is not
+//! tested.
 
-use crate::common::with_server;
+use crate::common::{PROGRAM, with_server};
 use netdyno_layers::catalogue::Layer;
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +24,31 @@ fn a_client_over_libtirpc_is_served() {
             program: 1\n\
             AUTH_SYS: 1, 2\n";
         assert_eq!(said, expected, "{over}");
+    }
+}
+
+/// `rpcinfo -a` calls a universal address: the bytes of the IP address, and of the port (RFC 5665, section
+/// 5.2.3.3).
+#[test]
+fn rpcinfo_finds_the_program() {
+    let unused = "127.0.0.1:1".parse().unwrap();
+    for (layer, netid) in [(Layer::OncRpcUdp, "udp"), (Layer::OncRpcTcp, "tcp")] {
+        with_server(layer, unused, |server| {
+            let [high, low] = server.port().to_be_bytes();
+            let ask = |version: &[&str]| {
+                let args = ["-a", &format!("127.0.0.1.{high}.{low}"), "-T", netid, &PROGRAM.to_string()];
+                Command::new("rpcinfo").args(args).args(version).output()
+            };
+            let Ok(output) = ask(&["1"]) else { return println!("SKIPPED: no rpcinfo") };
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(said, format!("program {PROGRAM} version 1 ready and waiting\n"), "{output:?}");
+            // Without a version, rpcinfo calls version 0, and the reply says which versions there are.
+            let all = ask(&[]).unwrap();
+            assert_eq!(String::from_utf8_lossy(&all.stdout), said, "{all:?}");
+            let other = ask(&["2"]).unwrap();
+            let refused = String::from_utf8_lossy(&other.stderr).into_owned();
+            assert!(refused.contains("low version = 1, high version = 1"), "{other:?}");
+        });
     }
 }
 
