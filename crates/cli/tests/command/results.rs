@@ -154,6 +154,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "am+udp", "--faults", "lost=0.1"], "not a fault"),
         (&["logp", "--over", "udp", "--faults", "loss=0.1"], "--over am+udp"),
         (&["registration", "--over", "vi+udp", "--faults", "loss=0.1"], "--faults means nothing"),
+        (&["overlap", "--over", "udp,oncrpc+tcp"], "oncrpc+tcp has requests and replies alone"),
         (&["logp", "--over", "am+shm", "--dials", "latency=1"], "no unit"),
         (&["logp", "--over", "am+shm", "--dials", "speed=1us"], "'speed' is no dial"),
         (&["logp", "--over", "am+shm", "--dials", "send-gap+1us"], "set it (=)"),

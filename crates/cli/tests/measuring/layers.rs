@@ -14,7 +14,7 @@ fn real_layers_are_measured_interleaved() {
     let args = [
         "logp",
         "--over",
-        "am+shm,am+udp,vi+shm,vi+udp,udp,tcp",
+        "am+shm,am+udp,vi+shm,vi+udp,udp,tcp,oncrpc+udp,oncrpc+tcp",
         "--launches",
         "2",
         "--max-time",
@@ -24,7 +24,7 @@ fn real_layers_are_measured_interleaved() {
     ];
     // Such launches soon have enough samples.
     let record = record(&[&args[..], &["--precision", "0.5"]].concat());
-    assert_eq!(record.results.len(), 6);
+    assert_eq!(record.results.len(), 8);
     assert_launched(&record, 2);
     for result in &record.results {
         assert_eq!(result.cpus.len(), 2);
@@ -41,7 +41,7 @@ fn real_layers_are_measured_interleaved() {
         assert!(!result.found.logp().unwrap().launches[0].rtt_after_pause_ns.is_empty());
         assert_eq!(result.found.logp().unwrap().checks.streams.len(), 2);
         let transport = result.found.logp().unwrap().launches[0].transport;
-        assert_eq!(transport.is_some(), ["am+udp", "vi+udp"].contains(&&*result.layer));
+        assert_eq!(transport.is_some(), ["am+udp", "vi+udp", "oncrpc+udp"].contains(&&*result.layer));
         assert!(transport.is_none_or(|transport| transport.sent > 0 && transport.memory_bytes < 1 << 20));
     }
     assert!(record.ratios.iter().any(|ratio| ratio.numerator == "udp" && ratio.parameter == "rtt"));

@@ -92,11 +92,11 @@ impl Responder for UdpServer {
             Err(error) if is_passing(&error) => return Ok(false),
             Err(error) => return Err(failed(&error)),
         };
-        let Some(reply) = self.service.answer(&self.room[..len]) else { return Ok(true) };
+        let Some(reply) = self.service.answer(&self.room[..len]) else { return Ok(false) };
         let message = reply.message();
         let is_client = self.client == Some(from);
         if !is_client && message.len() > len {
-            return Ok(true);
+            return Ok(false);
         }
         let sent = send_by(|| self.socket.send_to(message, from), failed);
         // An address that cannot be reached does not end the service of others.
