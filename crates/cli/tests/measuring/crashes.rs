@@ -75,7 +75,7 @@ fn a_killed_peer_is_reported() {
     let _alone = alone();
     // Every check has 50 kills over shared memory, and fewer over sockets.
     kill_at_random(&["am+shm"], 50);
-    kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp"], 15);
+    kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"], 15);
 }
 
 /// The surviving worker itself detects the end of its peer, not only the launching side.

@@ -148,6 +148,10 @@ fn every_size_and_way_to_wait_works() {
         ("udp", "32768", "block"),
         ("tcp", "1", "block"),
         ("tcp", "4096", "yield"),
+        ("oncrpc+udp", "1", "block"),
+        ("oncrpc+udp", "32768", "yield"),
+        ("oncrpc+tcp", "33", "block"),
+        ("oncrpc+tcp", "4096", "yield"),
     ] {
         let args =
             ["logp", "--over", over, "--size", size, "--wait", how, "--launches", "1", "--max-time", "1s"];
@@ -282,6 +286,8 @@ fn other_sizes_numbers_and_ways_to_wait_work() {
         ("vi+udp", "3", "5000", "block"),
         ("udp", "5", "8192", "block"),
         ("tcp", "3", "4096", "block"),
+        ("oncrpc+udp", "5", "8192", "block"),
+        ("oncrpc+tcp", "3", "4096", "block"),
     ] {
         let args = [
             "contention",
@@ -402,7 +408,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result.json");
     let mut random = fastrand::Rng::with_seed(5);
-    for layer in ["am+shm", "am+udp", "vi+shm", "vi+udp", "udp", "tcp"] {
+    for layer in ["am+shm", "am+udp", "vi+shm", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"] {
         // A kill between two launches, or after a launch has its data, has no effect.
         let hit = (0..8).any(|_| {
             let args =
