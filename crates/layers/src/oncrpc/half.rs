@@ -3,7 +3,7 @@
 use super::client::{Channel, Client};
 use super::tcp::{TcpChannel, TcpServer};
 use super::udp::{UdpChannel, UdpServer};
-use crate::half::{Half, Replier, Role};
+use crate::half::{Half, Replier, Role, no_one_sided};
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use crate::socket::{parse_address, write_address};
@@ -65,7 +65,7 @@ impl RpcTcpHalf {
     fn set_up(&self) -> fn(&TcpStream) -> Result<(), LayerError> {
         match self.options.face {
             Face::Requests => widen,
-            Face::Sized | Face::Messages => |_| Ok(()),
+            Face::Sized | Face::Messages | Face::OneSided => |_| Ok(()),
         }
     }
 }
@@ -101,5 +101,6 @@ fn subject<C: Channel + 'static>(channel: C, options: &LayerOptions) -> Result<B
         Face::Requests => Ok(Box::new(requester)),
         Face::Sized => Ok(Box::new(AnySize(requester))),
         Face::Messages => Err(LayerError::new("remote procedure calls are no messages that can be posted")),
+        Face::OneSided => Err(no_one_sided()),
     }
 }

@@ -5,6 +5,7 @@ use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::Role;
 use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::Face;
+use netdyno_measure::onesided::data::Level;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face,
+        level: Level::default(),
         wait: Wait::Block,
         faults: Faults::NONE,
         dials: DialOptions::default(),
