@@ -20,3 +20,19 @@ pub(super) fn take(address: &[u8]) -> Result<(Remote, &[u8]), LayerError> {
     let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
     Ok((Remote { address, handle: u32::from_le_bytes(handle) }, rest))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            match take(&bytes) {
+                Ok((remote, rest)) => prop_assert_eq!([write(remote), rest.to_vec()].concat(), bytes),
+                Err(_) => prop_assert!(bytes.len() < KEY_LEN),
+            }
+        }
+    }
+}

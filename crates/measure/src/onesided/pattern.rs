@@ -17,16 +17,19 @@ use serde::{Deserialize, Serialize};
 /// Time for the single operations of a batch, and for its rows.
 const BATCH_NS: f64 = 500e3;
 /// The least and the largest number of single operations in a batch.
-const SINGLES: (f64, f64) = (4.0, 64.0);
+const SINGLES: (f64, f64) = (1.0, 64.0);
 /// The least and the largest number of operations in the shorter row.
-const ROW: (f64, f64) = (4.0, 1024.0);
+const ROW: (f64, f64) = (1.0, 1024.0);
 /// The longer row takes at least this many times as long as a single operation, if it may be so long. The
 /// variation of a single operation then matters less.
 const OVER_SINGLE: f64 = 4.0;
-/// The longest row of the pilot measurement.
-const PILOT_LONGEST_NS: f64 = 5e6;
-/// Single operations of the pilot measurement. The first one is left out.
-const PILOTS: usize = 5;
+/// An operation is long if it takes longer than this, and holds up the next one for longer than this. A batch has
+/// one of them, and its rows have one and two.
+const LONG_NS: f64 = 2e6;
+/// Single operations of the pilot measurement, after one that is left out.
+const PILOTS: usize = 4;
+/// Operations in the first row of the pilot measurement.
+const PILOT_ROW: u64 = 4;
 /// Bytes of the word of a fetching atomic operation.
 const WORD: usize = 8;
 /// The largest number of passes.
@@ -108,6 +111,11 @@ fn pilot<I: Initiator>(
     bench.set_rest(0.0);
     bench.layer.choose(operation, size_bytes)?;
     let window = bench.layer.window() as u64;
+    let first_ns = bench.single(operation)?.complete_ns();
+    // A long way alone makes no operation long: the next one follows soon.
+    if !bench.layer.is_virtual() && first_ns > LONG_NS && bench.rise(operation, 1)? > LONG_NS {
+        return Ok(TransferShape { operation, size_bytes, singles: 1, row: 1, window, rest_ns: 0.0 });
+    }
     let [_, hurried_ns] = pilot_single(bench, operation)?;
     let gap_ns = pilot_gap(bench, operation, hurried_ns)?;
     // A stage may still be busy with the operation before, if the gap is longer than the operation.
@@ -130,8 +138,7 @@ fn pilot_single<I: Initiator>(
     bench: &mut Bench<'_, I>,
     operation: Operation,
 ) -> Result<[f64; 2], LayerError> {
-    let mut singles = (0..PILOTS).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
-    singles.remove(0);
+    let singles = (0..PILOTS).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
     let start_ns = median(singles.iter().map(|single| single.start_ns)).max(1.0);
     Ok([start_ns, median(singles.iter().map(Single::complete_ns)).max(1.0)])
 }
@@ -143,10 +150,10 @@ fn pilot_gap<I: Initiator>(
     operation: Operation,
     complete_ns: f64,
 ) -> Result<f64, LayerError> {
-    let mut row = ROW.0 as u64;
+    let mut row = PILOT_ROW;
     loop {
         let long_ns = bench.stream(operation, 2 * row)?;
-        if long_ns >= (OVER_SINGLE * complete_ns).min(PILOT_LONGEST_NS) || 2 * row > ROW.1 as u64 {
+        if long_ns >= OVER_SINGLE * complete_ns || 2 * row > ROW.1 as u64 {
             let rises = (0..3).map(|_| bench.rise(operation, row)).collect::<Result<Vec<_>, _>>()?;
             return Ok(median(rises));
         }
