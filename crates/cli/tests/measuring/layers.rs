@@ -333,6 +333,22 @@ fn virtual_interfaces_register_memory_and_cost_something_themselves() {
 }
 
 #[test]
+fn processes_put_into_the_memory_of_another_one_and_get_from_there() {
+    let _alone = alone();
+    for (layer, level) in [("am+shm", &[][..]), ("vi+udp", &["--level", "reception"])] {
+        let mut command = netdyno(&["onesided", "--over", layer, "--wait", "yield"]);
+        let record = of_layer(command.args(level));
+        let found = record.results[0].found.onesided().unwrap();
+        assert_eq!(found.level.is_some(), !level.is_empty(), "{layer}");
+        let names: Vec<&str> = found.operations.iter().map(|one| one.operation.name()).collect();
+        assert_eq!(names, ["put", "put_notify", "get"], "{layer}");
+        for size in found.operations.iter().flat_map(|one| &one.sizes) {
+            assert!(size.local.value_ns.is_some() && size.complete().value_ns.is_some(), "{layer}: {size:?}");
+        }
+    }
+}
+
+#[test]
 fn a_layer_in_c_registers_memory_by_itself() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
