@@ -3,13 +3,14 @@
 
 /// The first byte of every order.
 const MAGIC: u8 = 0xd7;
-/// The largest number of answers to one message that any method needs.
-const MOST_ANSWERS: u8 = 2;
+/// The largest number of answers to one message that any method needs: those of the first cycle of `overlap`
+/// with the largest batch.
+const MOST_ANSWERS: u8 = 2 * Order::LARGEST_BATCH;
 
 /// The answers that the receiver of a message must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Number of messages, at most two.
+    /// Number of messages, at most two batches ([`Order::LARGEST_BATCH`]).
     pub answers: u8,
     /// Size of each in bytes, at least [`Order::LEN`].
     pub bytes: u32,
@@ -18,6 +19,9 @@ pub struct Order {
 impl Order {
     /// Size of an order in bytes, and therefore of the smallest message.
     pub const LEN: usize = 8;
+
+    /// The largest batch of messages that orders can ask for twice.
+    pub const LARGEST_BATCH: u8 = 64;
 
     /// The order to send nothing. Answers carry it.
     pub const NOTHING: Self = Self { answers: 0, bytes: Self::LEN as u32 };

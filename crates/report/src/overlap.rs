@@ -26,23 +26,27 @@ pub fn write(lines: &mut Lines, overlap: &Overlap) {
     for size in &overlap.sizes {
         lines.blank();
         lines.wrapped(&format!("{}: {}", Size(size.size_bytes), size.finding.text), "  ", "    ");
-        of_size(lines, size, overlap.queue);
+        of_size(lines, size, overlap);
     }
 }
 
-fn of_size(lines: &mut Lines, size: &SizeOverlap, queue: usize) {
+fn of_size(lines: &mut Lines, size: &SizeOverlap, overlap: &Overlap) {
     if let Some(free) = &size.free {
         lines.wrapped(&free_work(free), "    ", "      ");
     }
     if !size.polling.is_empty() {
         let points: Vec<&PollPoint> = shown(&size.polling);
-        row(lines, &format!("polling, queue {queue}"), &points, |p| in_time(&p.interval_ns));
+        row(lines, &format!("polling, queue {}", overlap.queue), &points, |p| in_time(&p.interval_ns));
         row(lines, "  available", &points, |p| in_percent(&p.availability));
         row(lines, "  bandwidth", &points, |p| in_rate(&p.bandwidth_bytes_per_s));
     }
     if !size.pww.is_empty() {
         let points: Vec<&WorkPoint> = shown(&size.pww);
-        row(lines, "post, work, wait", &points, |p| in_time(&p.alone_ns));
+        let name = match overlap.batch {
+            1 => "post, work, wait".into(),
+            batch => format!("work with batch {batch}"),
+        };
+        row(lines, &name, &points, |p| in_time(&p.alone_ns));
         row(lines, "  post", &points, |p| in_time(&p.post_ns));
         row(lines, "  stolen from work", &points, |p| in_time(&p.stolen_ns));
         row(lines, "  wait", &points, |p| in_time(&p.wait_ns));
@@ -124,7 +128,9 @@ pub fn figures(overlap: &Overlap) -> Vec<Figure> {
             ]);
         }
         if let Some(free) = &size.free {
-            figures.push(figure("free.work", "ns", bytes, &free.work_ns).compared_as(FREE_WORK));
+            let work = figure("free.work", "ns", bytes, &free.work_ns);
+            // A comparison does not know the batch, and different batches have different cycles.
+            figures.push(if overlap.batch == 1 { work.compared_as(FREE_WORK) } else { work });
             figures.push(figure("free.share", "ratio", bytes, &free.share));
         }
         let finding = &size.finding;

@@ -29,6 +29,7 @@ pub const EXAMPLES: &[Examples] = &[(
         ("netdyno overlap --over am+shm,tcp", "compare two layers"),
         ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
         ("netdyno overlap --over am+udp --method polling", "use one method"),
+        ("netdyno overlap --over tcp --batch 4", "post several messages at once"),
     ],
 )];
 
@@ -66,18 +67,39 @@ pub struct OverlapArgs {
     )]
     pub sizes: Vec<usize>,
 
-    /// Keep this many messages under way in the polling method
+    /// How many messages the methods keep under way.
+    #[command(flatten)]
+    pub under_way: UnderWay,
+}
+
+/// How many messages the methods of COMB keep under way.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct UnderWay {
+    /// Keep this many messages under way in COMB's polling method
     ///
     /// Each way; fewer where a layer has less room.
     #[arg(
         long,
         value_name = "N",
         default_value = "4",
-        value_parser = clap::value_parser!(u8).range(1..=64),
+        value_parser = clap::value_parser!(u8).range(1..=Order::LARGEST_BATCH.into()),
         help_heading = WHAT,
         hide_short_help = true
     )]
     pub queue: u8,
+
+    /// Post this many messages in a cycle of COMB's post-work-wait
+    ///
+    /// Each way; fewer where a layer has less room.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = clap::value_parser!(u8).range(1..=Order::LARGEST_BATCH.into()),
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    pub batch: u8,
 }
 
 /// The methods of `netdyno overlap`.
@@ -138,7 +160,7 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             args.method.is_empty() || args.method.iter().any(|chosen| plan::Method::from(*chosen) == *method)
         })
         .collect();
-    let comb = Comb { sizes, queue: usize::from(args.queue), methods };
+    let comb = Comb::new(sizes, args.under_way, methods);
     campaign::run(Box::new(comb), &bench, ranks)
 }
 
@@ -161,6 +183,8 @@ pub struct Comb {
     pub sizes: Vec<usize>,
     /// Number of messages that the polling method keeps under way in each direction.
     pub queue: usize,
+    /// Number of messages that a cycle of post-work-wait posts in each direction.
+    pub batch: usize,
     /// The methods. Without any, only messages alone are measured.
     pub methods: Vec<plan::Method>,
 }
@@ -171,8 +195,8 @@ impl Method for Comb {
         // The first launch chooses the sizes and intervals for all launches.
         let shape = Data::first::<OverlapLaunch>(before).map(|data| data.shape.clone());
         let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
-        let queue = self.queue;
-        Task::Overlap(OverlapPlan { launch, shape, sizes, queue, methods, budget_ns, precision, seed })
+        let (queue, batch) = (self.queue, self.batch);
+        Task::Overlap(OverlapPlan { launch, shape, sizes, queue, batch, methods, budget_ns, precision, seed })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
@@ -184,7 +208,13 @@ impl Method for Comb {
 }
 
 impl Comb {
-    /// Returns warnings about requested sizes and a queue length that the layer does not support.
+    /// Returns the methods with messages of `sizes`, ascending.
+    pub fn new(sizes: Vec<usize>, under_way: UnderWay, methods: Vec<plan::Method>) -> Self {
+        let UnderWay { queue, batch } = under_way;
+        Self { sizes, queue: queue.into(), batch: batch.into(), methods }
+    }
+
+    /// Returns warnings about requested sizes, a queue and a batch that the layer does not support.
     fn not_offered(&self, overlap: &Overlap) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let offered: Vec<usize> = overlap.trips.iter().map(|trip| trip.size_bytes).collect();
@@ -200,14 +230,13 @@ impl Comb {
                 format!("no message is as large as {}: that is not offered", missing.join(" or ")),
             ));
         }
-        if overlap.queue < self.queue {
-            doubts.push(Doubt::new(
-                "queue_is_shorter",
-                format!(
-                    "the layer has {} messages under way at most, {} were asked for",
-                    overlap.queue, self.queue
-                ),
-            ));
+        for (name, has, wanted) in
+            [("queue_is_shorter", overlap.queue, self.queue), ("batch_is_smaller", overlap.batch, self.batch)]
+        {
+            if has < wanted {
+                let text = format!("the layer has {has} messages under way at most, {wanted} were asked for");
+                doubts.push(Doubt::new(name, text));
+            }
         }
         doubts
     }

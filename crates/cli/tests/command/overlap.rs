@@ -31,13 +31,15 @@ fn the_simulated_layer_gives_back_who_moves_the_data() {
 fn one_method_one_size() {
     let truth = format!("{TRUTH},offload=off,window=2");
     let args = ["overlap", "--over", "sim", "--truth", &truth, "--launches", "6", "--sizes", "8KiB"];
-    let record = record(&[&args[..], &["--method", "max", "--queue", "7"]].concat());
+    let record = record(&[&args[..], &["--method", "max", "--queue", "7", "--batch", "3"]].concat());
     let overlap = record.results[0].found.overlap().unwrap();
-    assert_eq!((&overlap.methods[..], overlap.queue), (&[Method::Max][..], 2));
+    assert_eq!((&overlap.methods[..], overlap.queue, overlap.batch), (&[Method::Max][..], 2, 2));
     let [size] = &overlap.sizes[..] else { panic!("{:?}", overlap.sizes) };
     assert_eq!((size.size_bytes, size.polling.len(), size.pww.len()), (8192, 0, 0));
     assert_eq!(size.finding.progress, Progress::OnlyInCalls);
-    assert!(record.results[0].doubts.iter().any(|doubt| doubt.name == "queue_is_shorter"));
+    for name in ["queue_is_shorter", "batch_is_smaller"] {
+        assert!(record.results[0].doubts.iter().any(|doubt| doubt.name == name), "{name}");
+    }
 }
 
 #[test]
@@ -57,6 +59,9 @@ fn the_forms_of_a_result() {
     let same = stdout_of(&["compare", file, file]);
     assert!(same.contains("half_rtt") && same.contains("free_work"), "{same}");
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
+    stdout_of(&[&sim[..], &["--batch", "3", "--out", file]].concat());
+    assert!(form("table").contains("work with batch 3"));
+    assert!(form("html").contains("3 messages each way under way in a cycle"));
 }
 
 #[test]
@@ -74,6 +79,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--sizes", "64,"], "8B to 1GiB"),
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--sizes", "99999999999999999999"], "8B to 1GiB"),
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--queue", "0"], "--queue"),
+        (&["overlap", "--over", "sim", "--truth", TRUTH, "--batch", "0"], "--batch"),
+        (&["paper", "comb", "--batch", "65"], "--batch"),
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--method", "guess"], "--method"),
     ];
     for (args, names) in cases {

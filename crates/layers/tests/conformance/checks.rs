@@ -98,12 +98,19 @@ fn sized(ground: &dyn Ground) {
     assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
 }
 
+/// Measures with one message in a cycle, and with as many as the layer has slots.
 fn overlap(ground: &dyn Ground) {
+    overlap_of(ground, 1);
+    overlap_of(ground, usize::MAX);
+}
+
+fn overlap_of(ground: &dyn Ground, batch: usize) {
     let task = Task::Overlap(OverlapPlan {
         launch: 0,
         shape: None,
         sizes: vec![100, 5000],
         queue: 4,
+        batch,
         methods: METHODS.to_vec(),
         budget_ns: 1e6,
         precision: 0.1,

@@ -3,15 +3,17 @@
 //!
 //! For messages of n bytes, T = o_s + (n - 1) G + L + n steal + o_r:
 //! * Half a round trip takes T. Messages one way are max(g + (n - 1) G, o_s, o_r, n steal) apart.
-//! * With offload, a cycle of post, work w and wait takes max(T, o_s + w + n steal + o_r). The reason is that
-//!   the answers to two messages are in flight. If w is long, the time is stolen from the work. The free work
-//!   is a cycle without work less o_s + n steal + o_r. Without long work an interrupt may fall into a call,
-//!   and then the cycle is longer.
+//! * With offload and one message each way, a cycle of post, work w and wait takes max(T, o_s + w + n steal +
+//!   o_r). The reason is that the answers to two messages are in flight. If w is long, the time is stolen from
+//!   the work. The free work is a cycle without work less o_s + n steal + o_r. Without long work an interrupt
+//!   may fall into a call, and then the cycle is longer.
 //! * Without offload, a cycle takes w + T. Nothing is stolen from the work, and no work is free.
+//! * `simulated::cycle` has the cycles with several messages each way.
 //! * If the whole queue of q messages drains in a poll interval p, q messages arrive in each interval. The
 //!   worker has p / (p + q (o_s + n steal + o_r)) of the time.
 
 use crate::simulated;
+use crate::simulated::cycle::KnownCycle;
 use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, PwwBatch};
 use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
@@ -25,61 +27,29 @@ const SIZES: [usize; 4] = [64, 5_000, 100_000, 1_000_000];
 const QUEUE: usize = 4;
 const NEAR: f64 = 0.02;
 
-fn ns(ps: u64) -> f64 {
-    ps as f64 / 1e3
-}
-
-/// The known values for messages of one size, in ns.
-struct Known {
-    o_s: f64,
-    o_r: f64,
-    stolen: f64,
-    helper: f64,
-    one_way: f64,
-    gap: f64,
-    is_offloaded: bool,
-}
-
-impl Known {
-    fn of(truth: &Truth, bytes: usize) -> Self {
-        let (o_s, o_r) = (ns(truth.o_s_of(bytes)), ns(truth.o_r_of(bytes)));
-        let (data, stolen) = (ns(truth.data_of(bytes)), ns(truth.steal_of(bytes)));
-        let is_offloaded = truth.offload || bytes <= truth.eager_bytes;
-        Self {
-            o_s,
-            o_r,
-            stolen,
-            helper: ns(truth.helper_of(bytes)),
-            one_way: o_s + data + ns(truth.l_of(bytes)) + stolen + o_r,
-            gap: (ns(truth.g_ps) + data).max(o_s).max(o_r).max(stolen),
-            is_offloaded,
-        }
-    }
-
-    fn cycle(&self, work: f64) -> f64 {
-        match self.is_offloaded {
-            true => self.one_way.max(self.o_s + work + self.stolen + self.o_r),
-            false => self.one_way + work,
-        }
-    }
-
-    /// Returns the time by which interrupts inside calls may lengthen a cycle, in ns.
-    fn interrupted(&self, work: f64) -> f64 {
-        if self.is_offloaded && work <= 2.0 * self.one_way { self.stolen } else { 0.0 }
-    }
-
-    /// Returns the free work if a cycle without work takes `cycle`, in ns.
-    fn free(&self, cycle: f64) -> f64 {
-        if self.is_offloaded { cycle - self.o_s - self.stolen - self.o_r } else { 0.0 }
-    }
+/// Returns the time by which interrupts inside calls may lengthen a cycle, in ns.
+fn interrupted(known: &KnownCycle, work: f64) -> f64 {
+    if work <= 2.0 * known.cycle(0.0) { known.stolen() } else { 0.0 }
 }
 
 fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<OverlapLaunch> {
+    launches_of_batches(truth, 1, methods, seed, count)
+}
+
+/// Runs launches whose cycles have `batch` messages each way.
+fn launches_of_batches(
+    truth: Truth,
+    batch: usize,
+    methods: &[Method],
+    seed: u64,
+    count: usize,
+) -> Vec<OverlapLaunch> {
     let plan = OverlapPlan {
         launch: 0,
         shape: None,
         sizes: SIZES.into(),
         queue: QUEUE,
+        batch,
         methods: methods.into(),
         budget_ns: 1e8,
         precision: NEAR,
@@ -90,8 +60,9 @@ fn launches(truth: Truth, methods: &[Method], seed: u64, count: usize) -> Vec<Ov
 
 /// Extracts the figures without noise. All launches are then equal, so one is repeated: an interval needs
 /// six.
-fn measured(truth: Truth) -> Reading<Overlap> {
-    extract(&vec![launches(truth, &METHODS, 1, 1).remove(0); 6], 0.95, NEAR).unwrap()
+fn measured(truth: Truth, batch: usize, methods: &[Method]) -> Reading<Overlap> {
+    let launch = launches_of_batches(truth, batch, methods, 1, 1).remove(0);
+    extract(&vec![launch; 6], 0.95, NEAR).unwrap()
 }
 
 fn truths() -> Vec<Truth> {
@@ -126,41 +97,37 @@ fn assert_between(found: Option<f64>, least: f64, most: f64, what: &str) {
 
 fn check_trips(overlap: &Overlap, truth: &Truth) {
     for trip in &overlap.trips {
-        let known = Known::of(truth, trip.size_bytes);
+        let known = KnownCycle::of(truth, trip.size_bytes, 1);
         let what = |name: &str| format!("{name} of {} over {truth:?}", trip.size_bytes);
         assert_near(trip.half_rtt.value_ns, known.one_way, known.one_way, &what("half a round trip"));
-        if known.is_offloaded {
-            let rate = 1e9 * trip.size_bytes as f64 / known.gap;
+        if known.moves_by_itself {
+            let rate = 1e9 * trip.size_bytes as f64 / known.gap();
             assert_near(trip.bandwidth_bytes_per_s.value, rate, rate, &what("bandwidth"));
         }
     }
 }
 
-fn check_pww(size: &SizeOverlap, known: &Known, truth: &Truth) {
+fn check_pww(size: &SizeOverlap, known: &KnownCycle, truth: &Truth) {
     for point in &size.pww {
         let work = point.alone_ns.value.unwrap();
-        let (cycle, longest) = (known.cycle(work), known.cycle(work) + known.interrupted(work));
+        let (cycle, longest) = (known.cycle(work), known.cycle(work) + interrupted(known, work));
         let what = |name: &str| format!("{name} of {} with {work} over {truth:?}", size.size_bytes);
         assert_between(point.cycle_ns.value, cycle, longest, &what("cycle"));
         assert_between(point.availability.value, work / longest, work / cycle, &what("availability"));
-        let rate = |cycle: f64| 1e9 * size.size_bytes as f64 / cycle;
+        let rate = |cycle: f64| 1e9 * known.batch * size.size_bytes as f64 / cycle;
         assert_between(point.bandwidth_bytes_per_s.value, rate(longest), rate(cycle), &what("bandwidth"));
         // If the work does not span the arrival, posting or waiting may.
-        let stolen = if !known.is_offloaded {
-            Some(0.0)
-        } else {
-            (work > 2.0 * known.one_way).then_some(known.stolen)
-        };
-        if let Some(stolen) = stolen {
+        if !known.moves_by_itself || work > 2.0 * known.cycle(0.0) {
+            let (stolen, helped, post) = (known.stolen(), known.helped(), known.batch * known.o_s);
             assert_near(point.stolen_ns.value, stolen, stolen, &what("stolen"));
-            assert_near(point.post_ns.value, known.o_s, known.o_s, &what("post"));
-            assert_near(point.others_ns.value, known.helper, known.helper, &what("helper"));
+            assert_near(point.post_ns.value, post, post, &what("post"));
+            assert_near(point.others_ns.value, helped, helped, &what("helper"));
         }
     }
 }
 
-fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
-    let calls = known.o_s + known.stolen + known.o_r;
+fn check_polling(size: &SizeOverlap, known: &KnownCycle, truth: &Truth) {
+    let calls = known.o_s + known.steal + known.o_r;
     let mut drained = 0;
     for point in &size.polling {
         let interval = point.interval_ns.value.unwrap();
@@ -168,11 +135,12 @@ fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
         let rate = point.bandwidth_bytes_per_s.value.unwrap();
         let what = |name: &str| format!("{name} of {} every {interval} over {truth:?}", size.size_bytes);
         assert!(availability > 0.0 && availability < 1.0, "{}", what("availability"));
-        let most = 1e9 * size.size_bytes as f64 / known.gap;
+        let most = 1e9 * size.size_bytes as f64 / known.gap();
         assert!(rate <= (1.0 + NEAR) * most, "{}: {rate} of {most}", what("bandwidth"));
         // Without offload, the answers begin to move in the call after the next.
-        let is_drained = interval > 2.0 * known.one_way + QUEUE as f64 * known.gap.max(known.o_s + known.o_r);
-        if is_drained && known.is_offloaded {
+        let is_drained =
+            interval > 2.0 * known.one_way + QUEUE as f64 * known.gap().max(known.o_s + known.o_r);
+        if is_drained && known.moves_by_itself {
             let period = interval + QUEUE as f64 * calls;
             assert_near(Some(availability), interval / period, 1.0, &what("availability"));
             let expected = 1e9 * (QUEUE * size.size_bytes) as f64 / period;
@@ -181,7 +149,7 @@ fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
         }
     }
     assert!(
-        drained >= 2 || !known.is_offloaded,
+        drained >= 2 || !known.moves_by_itself,
         "the grid is too short for {} over {truth:?}",
         size.size_bytes
     );
@@ -190,11 +158,12 @@ fn check_polling(size: &SizeOverlap, known: &Known, truth: &Truth) {
     assert!(rates[0] > 0.9 * fastest && rates[rates.len() - 1] < 0.5 * fastest, "{rates:?} over {truth:?}");
 }
 
-fn check_finding(size: &SizeOverlap, known: &Known, truth: &Truth) {
+fn check_finding(size: &SizeOverlap, known: &KnownCycle, truth: &Truth) {
     let free = size.free.unwrap();
     let what = |name: &str| format!("{name} of {} over {truth:?}", size.size_bytes);
     let cycle = free.cycle_ns.value.unwrap();
-    assert_between(Some(cycle), known.one_way, known.one_way + known.interrupted(0.0), &what("cycle"));
+    let least = known.cycle(0.0);
+    assert_between(Some(cycle), least, least + interrupted(known, 0.0), &what("cycle"));
     assert_near(free.work_ns.value, known.free(cycle), cycle, &what("free work"));
     assert_near(free.share.value, known.free(cycle) / cycle, 1.0, &what("free share"));
     assert_eq!(free.confirmed, 6, "{}", what("free work"));
@@ -203,23 +172,26 @@ fn check_finding(size: &SizeOverlap, known: &Known, truth: &Truth) {
     let waiting = size.pww[0].wait_ns.value.unwrap();
     assert_between(
         Some(waiting),
-        known.one_way - known.o_s - known.stolen,
-        cycle - known.o_s,
+        least - known.batch * known.o_s - known.stolen(),
+        cycle - known.batch * known.o_s,
         &what("waiting"),
     );
-    let hidden = if known.is_offloaded { 1.0 - known.o_r / waiting } else { 0.0 };
+    let hidden = known.hidden(waiting);
     assert_near(finding.hidden_share.value, hidden, 1.0, &what("hidden"));
+    // The receives of a batch may be nearly all of the waiting after long work.
+    let (receives, left) = (known.batch * known.o_r, (1.0 - hidden) * waiting);
     if (hidden - 0.9).abs() > NEAR && (hidden - 0.1).abs() > NEAR {
         let progress = match hidden {
+            hidden if hidden < 0.1 && receives >= 0.8 * left => Progress::CannotTell,
             hidden if hidden > 0.9 => Progress::ByItself,
             hidden if hidden < 0.1 => Progress::OnlyInCalls,
             _ => Progress::Partly,
         };
         assert_eq!(finding.progress, progress, "{}", what("progress"));
     }
-    let calls = if known.is_offloaded { known.o_s + known.o_r } else { known.one_way };
-    let stolen = if known.is_offloaded { known.stolen } else { 0.0 };
-    for (payer, paid) in [(Payer::Calls, calls), (Payer::Stolen, stolen), (Payer::Others, known.helper)] {
+    let paid =
+        [(Payer::Calls, known.calls()), (Payer::Stolen, known.stolen()), (Payer::Others, known.helped())];
+    for (payer, paid) in paid {
         let share = paid / cycle;
         if (share - 0.05).abs() > 0.005 {
             assert_eq!(
@@ -237,14 +209,14 @@ fn check_finding(size: &SizeOverlap, known: &Known, truth: &Truth) {
 fn who_moves_the_data_comes_back_within_two_percent() {
     let mut seen = [0; 4];
     for truth in truths() {
-        let reading = measured(truth);
+        let reading = measured(truth, 1, &METHODS);
         assert!(reading.is_precise(NEAR));
         let Reading { found: overlap, doubts, parameters } = reading;
-        assert_near(parameters.rtt.value_ns, 2.0 * Known::of(&truth, 16).one_way, 1e3, "rtt");
+        assert_near(parameters.rtt.value_ns, 2.0 * KnownCycle::of(&truth, 16, 1).one_way, 1e3, "rtt");
         assert_eq!(overlap.methods, METHODS);
         check_trips(&overlap, &truth);
         for size in &overlap.sizes {
-            let known = Known::of(&truth, size.size_bytes);
+            let known = KnownCycle::of(&truth, size.size_bytes, 1);
             check_pww(size, &known, &truth);
             check_polling(size, &known, &truth);
             check_finding(size, &known, &truth);
@@ -254,6 +226,20 @@ fn who_moves_the_data_comes_back_within_two_percent() {
     }
     println!("by itself {}, partly {}, only in calls {}, cannot tell {}", seen[0], seen[1], seen[2], seen[3]);
     assert!(seen[..3].iter().all(|&n| n >= 20), "{seen:?}");
+}
+
+#[test]
+fn batches_of_messages_come_back_within_two_percent() {
+    for (nth, truth) in truths().into_iter().enumerate() {
+        let batch = 2 + nth % 7;
+        let overlap = measured(truth, batch, &[Method::Pww, Method::Max]).found;
+        assert_eq!(overlap.batch, batch);
+        for size in &overlap.sizes {
+            let known = KnownCycle::of(&truth, size.size_bytes, batch);
+            check_pww(size, &known, &truth);
+            check_finding(size, &known, &truth);
+        }
+    }
 }
 
 #[test]
@@ -269,11 +255,11 @@ fn with_noise_the_intervals_cover_the_truth() {
             covered += usize::from(ci.unwrap().contains(truth));
         };
         for trip in &overlap.trips {
-            look(trip.half_rtt.ci_ns, Known::of(&truth, trip.size_bytes).one_way);
+            look(trip.half_rtt.ci_ns, KnownCycle::of(&truth, trip.size_bytes, 1).one_way);
         }
         for size in &overlap.sizes {
-            let known = Known::of(&truth, size.size_bytes);
-            look(size.finding.stolen_ns.ci, known.stolen);
+            let known = KnownCycle::of(&truth, size.size_bytes, 1);
+            look(size.finding.stolen_ns.ci, known.steal);
             look(size.pww.last().unwrap().post_ns.ci, known.o_s);
         }
     }

@@ -2,6 +2,7 @@
 //! every time. Drift in the course of a launch therefore affects all cells alike.
 
 use super::data::{OverlapLaunch, PollingBatch, PwwBatch, TripShape, WorkInterval};
+use super::worker::MessageBatch;
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::trimmed_mean;
@@ -68,7 +69,8 @@ impl OverlapCell {
             }
             Self::Pww(at, interval) => {
                 let size = &data.shape.sizes[at];
-                let batch = pww(bench, size.size_bytes, size.pww[interval], work_first)?;
+                let messages = MessageBatch { bytes: size.size_bytes, count: data.shape.batch };
+                let batch = pww(bench, messages, size.pww[interval], work_first)?;
                 data.sizes[at].pww[interval].push(batch);
             }
             Self::Receive(at) => {
@@ -127,7 +129,7 @@ fn polling<M: Messenger>(
 
 fn pww<M: Messenger>(
     bench: &mut Bench<'_, M>,
-    bytes: usize,
+    messages: MessageBatch,
     interval: WorkInterval,
     work_first: bool,
 ) -> Result<PwwBatch, LayerError> {
@@ -136,7 +138,7 @@ fn pww<M: Messenger>(
     if work_first {
         alone_ns = bench.work_alone(work, interval.repeats_alone());
     }
-    let cycled = bench.cycles(bytes, work, interval.repeats)?;
+    let cycled = bench.cycles(messages, work, interval.repeats)?;
     if !work_first {
         alone_ns = bench.work_alone(work, interval.repeats_alone());
     }

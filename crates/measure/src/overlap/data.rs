@@ -12,10 +12,18 @@ use serde::{Deserialize, Serialize};
 pub struct OverlapShape {
     /// Number of messages each way that the polling method keeps in flight.
     pub queue: usize,
+    /// Number of messages each way in a cycle of post-work-wait; 1 in records of earlier versions.
+    #[serde(default = "one_message")]
+    pub batch: usize,
     /// Shapes of round trips and rows, ascending by size.
     pub trips: Vec<TripShape>,
     /// Shapes of the methods, ascending by size.
     pub sizes: Vec<OverlapSizeShape>,
+}
+
+/// The batch of records that do not state it.
+pub(super) fn one_message() -> usize {
+    1
 }
 
 /// The measurement of round trips and rows of one size.
@@ -138,14 +146,14 @@ pub struct PollingBatch {
     pub others_ns: Option<f64>,
 }
 
-/// A batch of post-work-wait: means over its cycles.
+/// Several cycles of post-work-wait: means over the cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PwwBatch {
-    /// Time to post a receive and a send.
+    /// Time to post the receives and the sends of a cycle.
     pub post_ns: f64,
     /// Time of the work, without a call.
     pub work_ns: f64,
-    /// Time to wait for both.
+    /// Time to wait for all of them.
     pub wait_ns: f64,
     /// Duration of the same work without messages, measured right before or after.
     pub alone_ns: f64,

@@ -29,13 +29,14 @@ pub fn extract(data: &[OverlapLaunch], confidence: f64, precision: f64) -> Optio
 }
 
 impl OverlapLaunch {
-    /// Reports that the launch has data for all of its shape.
+    /// Reports that the launch has data for all of its shape, and messages in its cycles.
     fn is_whole(&self) -> bool {
         let shape = &self.shape;
         let of_size = |(data, shape): (&OverlapSizeData, &super::data::OverlapSizeShape)| {
             data.polling.len() == shape.polling.len() && data.pww.len() == shape.pww.len()
         };
-        self.trips.len() == shape.trips.len()
+        shape.batch > 0
+            && self.trips.len() == shape.trips.len()
             && self.sizes.len() == shape.sizes.len()
             && self.sizes.iter().zip(&shape.sizes).all(of_size)
     }
@@ -54,6 +55,7 @@ impl OverlapLaunches<'_> {
         Overlap {
             methods: METHODS.into_iter().filter(ran).collect(),
             queue: shape.queue,
+            batch: shape.batch,
             trips: (0..shape.trips.len()).map(|at| self.trip(at)).collect(),
             sizes: (0..shape.sizes.len()).map(|at| self.size(at)).collect(),
             launches: self.data.to_vec(),
@@ -112,7 +114,8 @@ impl OverlapLaunches<'_> {
         let of = |value: fn(&PwwBatch) -> f64| {
             self.quantity(|launch| over_batches(&launch.sizes[at].pww[interval], value))
         };
-        let bandwidth = of(|batch| 1.0 / batch.cycle_ns());
+        let bytes_of_cycle = self.data[0].shape.batch as f64 * bytes as f64;
+        let cycles = of(|batch| 1.0 / batch.cycle_ns());
         WorkPoint {
             alone_ns: of(|batch| batch.alone_ns),
             post_ns: of(|batch| batch.post_ns),
@@ -121,7 +124,7 @@ impl OverlapLaunches<'_> {
             cycle_ns: of(PwwBatch::cycle_ns),
             stolen_ns: of(|batch| batch.work_ns - batch.alone_ns),
             availability: of(|batch| batch.alone_ns / batch.cycle_ns()),
-            bandwidth_bytes_per_s: scaled(bandwidth, bytes as f64 * NS_PER_S),
+            bandwidth_bytes_per_s: scaled(cycles, bytes_of_cycle * NS_PER_S),
             others_ns: of(|batch| batch.others_ns.unwrap_or(f64::NAN)),
         }
     }

@@ -9,7 +9,7 @@
 //! * Payers: a payer's cost counts if its interval, as a share of the cycle without work, lies above
 //!   [`PAYS`]. It does not count if the interval lies below.
 
-use super::data::{OverlapLaunch, PwwBatch};
+use super::data::{OverlapLaunch, PwwBatch, TripData};
 use super::launches::{OverlapLaunches, over_batches};
 use super::progress::{ProgressEvidence, judge};
 use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
@@ -99,10 +99,28 @@ impl Costs {
         Some(Self { cycle, hidden, saved, left, post, calls: unknown, stolen: unknown, others: unknown })
     }
 
-    /// Returns the share of the time of one message alone, less posting, that long work removes.
-    fn hidden_of_trip(&self, trip_ns: f64) -> f64 {
-        let alone = trip_ns - self.post;
+    /// Returns the share of `alone_ns`, less posting, that long work removes. `alone_ns` is the time of the
+    /// messages of a cycle alone.
+    fn hidden_of_trip(&self, alone_ns: f64) -> f64 {
+        let alone = alone_ns - self.post;
         if alone > 0.0 { 1.0 - self.left / alone } else { f64::NAN }
+    }
+
+    /// Returns the posting and the waiting for one of the `batch` messages of a cycle, on average.
+    fn of_one_message(&self, batch: usize) -> Self {
+        let batch = batch as f64;
+        Self { post: self.post / batch, left: self.left / batch, ..*self }
+    }
+}
+
+/// Returns the time of the messages of a cycle alone, in one direction: that of the first one, and for each
+/// further one the time per message of a row. `at` is the index of the size among those of round trips.
+fn batch_alone_ns(launch: &OverlapLaunch, at: usize) -> f64 {
+    let TripData { half_rtt_ns, per_message_ns, .. } = &launch.trips[at];
+    let first_ns = median(half_rtt_ns.iter().copied());
+    match launch.shape.batch {
+        1 => first_ns,
+        batch => first_ns + (batch - 1) as f64 * median(per_message_ns.iter().copied()),
     }
 }
 
@@ -119,15 +137,22 @@ fn evidence(
     let trip = |launch: &OverlapLaunch, nth: usize| median(launch.trips[nth].half_rtt_ns.iter().copied());
     let own = launches.data[0].trips.iter().position(|trip| trip.size_bytes == size_bytes);
     let of_size = |launch: &OverlapLaunch| own.map_or(f64::NAN, |nth| trip(launch, nth));
+    let of_batch = |launch: &OverlapLaunch| own.map_or(f64::NAN, |nth| batch_alone_ns(launch, nth));
+    let batch = launches.data[0].shape.batch;
     let receive = |launch: &OverlapLaunch| median(launch.sizes[at].receive_ns.iter().copied());
     ProgressEvidence {
         hidden: over(&|_, costs| costs.hidden),
-        hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_size(launch))),
-        alone_share: over(&|launch, costs| 1.0 - costs.post / of_size(launch)),
+        batch,
+        hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_batch(launch))),
+        hidden_of_message: over(&|launch, costs| costs.of_one_message(batch).hidden_of_trip(of_size(launch))),
+        alone_share: over(&|launch, costs| 1.0 - costs.post / of_batch(launch)),
         saved_share: over(&|_, costs| costs.saved),
         receive_ns: launches.quantity(receive),
-        receive_share: over(&|launch, costs| receive(launch) / costs.left),
-        data_share: over(&|launch, costs| (of_size(launch) - costs.post - trip(launch, 0)) / costs.left),
+        receive_share: over(&|launch, costs| receive(launch) / costs.of_one_message(batch).left),
+        data_share: over(&|launch, costs| {
+            let costs = costs.of_one_message(batch);
+            (of_size(launch) - costs.post - trip(launch, 0)) / costs.left
+        }),
     }
 }
 

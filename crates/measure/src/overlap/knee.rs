@@ -1,15 +1,16 @@
-//! The most work that a message hides without cost. The search is a bisection that alternates with cycles
+//! The most work that a batch of messages hides without cost. The search is a bisection that alternates with cycles
 //! without work, and confirms its result below and beyond it.
 
 use super::data::{FreeWork, WorkTrial};
+use super::worker::MessageBatch;
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::stats::median;
 
 /// Number of bisection steps.
 const HALVINGS: usize = 6;
-/// Number of batches with and without work in one probe.
-const BATCHES: usize = 3;
+/// Number of measurements with and without work in one probe.
+const MEASUREMENTS: usize = 3;
 /// Work longer than a whole cycle cannot be free; the search begins slightly above that.
 const BEYOND: f64 = 1.25;
 /// The points at which the knee is confirmed: this share of the knee below it, and this share of a cycle
@@ -19,8 +20,8 @@ const ABOVE: f64 = 0.3;
 
 /// The search with messages of one size.
 pub(super) struct FreeWorkSearch {
-    pub(super) bytes: usize,
-    /// Number of cycles in a batch.
+    pub(super) messages: MessageBatch,
+    /// Number of cycles in one measurement.
     pub(super) cycles: u32,
     /// The share by which a cycle may grow before its work counts as not free.
     pub(super) precision: f64,
@@ -73,9 +74,9 @@ impl FreeWorkSearch {
     ) -> Result<WorkTrial, LayerError> {
         let (mut with, mut without, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         let work = bench.layer.work(work_ns);
-        // A single batch must do once the launch's time is up.
-        let batches = if bench.is_overdue(1.0) { 1 } else { BATCHES };
-        for _ in 0..batches {
+        // A single measurement must do once the launch's time is up.
+        let count = if bench.is_overdue(1.0) { 1 } else { MEASUREMENTS };
+        for _ in 0..count {
             if random.bool() {
                 with.push(self.cycle(bench, work_ns)?);
                 without.push(self.cycle(bench, 0.0)?);
@@ -97,13 +98,13 @@ impl FreeWorkSearch {
 
     fn cycle<M: Messenger>(&self, bench: &mut Bench<'_, M>, work_ns: f64) -> Result<Cycle, LayerError> {
         let work = bench.layer.work(work_ns);
-        let cycled = bench.cycles(self.bytes, work, self.cycles)?;
+        let cycled = bench.cycles(self.messages, work, self.cycles)?;
         let cycle_ns = cycled.post_ns + cycled.work_ns + cycled.wait_ns;
         Ok(Cycle { cycle_ns, wait_ns: cycled.wait_ns })
     }
 }
 
-/// The duration of a cycle and of the waiting in it: means over a batch.
+/// The duration of a cycle and of the waiting in it: means over a measurement.
 struct Cycle {
     cycle_ns: f64,
     wait_ns: f64,

@@ -13,6 +13,7 @@ use super::data::{
 };
 use super::knee::FreeWorkSearch;
 use super::plan::{Method, OverlapPlan};
+use super::worker::MessageBatch;
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::order::Order;
@@ -85,8 +86,9 @@ pub fn run<M: Messenger>(
     };
     let count = data.shape.sizes.len().max(1) as f64;
     for (at, size) in data.shape.sizes.iter().enumerate().filter(|(_, size)| size.knee_cycles > 0) {
-        let (bytes, cycles, precision) = (size.size_bytes, size.knee_cycles, plan.precision);
-        data.sizes[at].knee = Some(FreeWorkSearch { bytes, cycles, precision }.run(&mut bench, &mut random)?);
+        let messages = MessageBatch { bytes: size.size_bytes, count: data.shape.batch };
+        let search = FreeWorkSearch { messages, cycles: size.knee_cycles, precision: plan.precision };
+        data.sizes[at].knee = Some(search.run(&mut bench, &mut random)?);
         progress(0.1 + 0.2 * at as f64 / count);
     }
     passes(&mut bench, &mut data, &mut random, progress)?;
@@ -127,7 +129,8 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     let Some(&last) = sizes.last() else {
         return Err(LayerError(format!("no message is larger than {largest} bytes, and all sizes are")));
     };
-    let queue = plan.queue.clamp(1, bench.layer.depth());
+    let slots = |wanted: usize| wanted.clamp(1, bench.layer.depth());
+    let wanted = Wanted { queue: slots(plan.queue), batch: slots(plan.batch), methods: &plan.methods };
     let paced =
         |sizes: Vec<usize>, bench: &mut Bench<'_, M>| -> Result<Vec<(usize, PilotPace)>, LayerError> {
             sizes.into_iter().map(|size| Ok((size, PilotPace::of(bench, size)?))).collect()
@@ -135,7 +138,7 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     let trips = paced(trip_sizes(&sizes, last), bench)?;
     // Without a method, only messages alone are measured.
     let sizes = if plan.methods.is_empty() { Vec::new() } else { paced(sizes, bench)? };
-    let pass_ns: f64 = sizes.iter().map(|(_, pace)| pace.pass_ns(queue, &plan.methods)).sum();
+    let pass_ns: f64 = sizes.iter().map(|(_, pace)| pace.pass_ns(&wanted)).sum();
     let thrift = if bench.layer.is_virtual() {
         1.0
     } else {
@@ -143,13 +146,10 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     };
     let thrifty = |(size, pace): (usize, PilotPace)| (size, PilotPace { thrift, ..pace });
     Ok(OverlapShape {
-        queue,
+        queue: wanted.queue,
+        batch: wanted.batch,
         trips: trips.into_iter().map(thrifty).map(|(size, pace)| pace.trip_shape(size)).collect(),
-        sizes: sizes
-            .into_iter()
-            .map(thrifty)
-            .map(|(size, pace)| pace.size_shape(size, queue, &plan.methods))
-            .collect(),
+        sizes: sizes.into_iter().map(thrifty).map(|(size, pace)| pace.size_shape(size, &wanted)).collect(),
     })
 }
 
@@ -166,6 +166,21 @@ fn trip_sizes(sizes: &[usize], last: usize) -> Vec<usize> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// The methods of a launch, and the messages that they keep under way.
+struct Wanted<'a> {
+    /// Number of messages in each direction in the polling method.
+    queue: usize,
+    /// Number of messages in each direction in a cycle of post-work-wait.
+    batch: usize,
+    methods: &'a [Method],
+}
+
+impl Wanted<'_> {
+    fn has(&self, method: Method) -> bool {
+        self.methods.contains(&method)
+    }
 }
 
 /// The approximate times of messages of one size, from a short pilot measurement.
@@ -188,9 +203,10 @@ impl PilotPace {
         Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns), thrift: 1.0 })
     }
 
-    /// Returns the approximate duration of a cycle without work, in nanoseconds.
-    fn cycle_ns(&self) -> f64 {
-        (self.rtt_ns / 2.0).max(self.gap_ns)
+    /// Returns the approximate duration of a cycle without work, with `batch` messages in each direction, in
+    /// nanoseconds: the first message takes its time, and each further one follows after the gap.
+    fn cycle_ns(&self, batch: usize) -> f64 {
+        (self.rtt_ns / 2.0).max(self.gap_ns) + (batch - 1) as f64 * self.gap_ns
     }
 
     fn batch_ns(&self) -> f64 {
@@ -204,12 +220,13 @@ impl PilotPace {
 
     /// Returns the approximate duration of a pass over all intervals, half of it without messages, in
     /// nanoseconds.
-    fn pass_ns(&self, queue: usize, methods: &[Method]) -> f64 {
-        let wants = |method| f64::from(u8::from(methods.contains(&method)));
-        let polling = POLL_INTERVALS as f64 * BATCH_NS.max(DRAINS * self.drain_ns(queue));
-        let pww: f64 = work_grid(self.cycle_ns())
+    fn pass_ns(&self, wanted: &Wanted<'_>) -> f64 {
+        let wants = |method| f64::from(u8::from(wanted.has(method)));
+        let polling = POLL_INTERVALS as f64 * BATCH_NS.max(DRAINS * self.drain_ns(wanted.queue));
+        let cycle_ns = self.cycle_ns(wanted.batch);
+        let pww: f64 = work_grid(cycle_ns)
             .into_iter()
-            .map(|work_ns| BATCH_NS.max(CYCLES.0 * (self.cycle_ns() + work_ns)))
+            .map(|work_ns| BATCH_NS.max(CYCLES.0 * (cycle_ns + work_ns)))
             .sum();
         2.0 * (wants(Method::Polling) * polling + wants(Method::Pww) * pww)
     }
@@ -225,8 +242,9 @@ impl PilotPace {
         }
     }
 
-    fn size_shape(&self, size_bytes: usize, queue: usize, methods: &[Method]) -> OverlapSizeShape {
-        let drain_ns = self.drain_ns(queue);
+    fn size_shape(&self, size_bytes: usize, wanted: &Wanted<'_>) -> OverlapSizeShape {
+        let drain_ns = self.drain_ns(wanted.queue);
+        let cycle_ns = self.cycle_ns(wanted.batch);
         let drains = (DRAINS * self.thrift).max(DRAINS_AT_LEAST);
         let cycles_at_least = (CYCLES.0 * self.thrift).max(CYCLES_AT_LEAST);
         let polling = |asked_ns: f64| {
@@ -234,15 +252,13 @@ impl PilotPace {
             WorkInterval { asked_ns, repeats: repeats as u32 }
         };
         let cycles = |work_ns: f64| {
-            let cycles =
-                (self.batch_ns() / (self.cycle_ns() + work_ns)).clamp(cycles_at_least, CYCLES.1) as u32;
+            let cycles = (self.batch_ns() / (cycle_ns + work_ns)).clamp(cycles_at_least, CYCLES.1) as u32;
             cycles + cycles % 2
         };
         let pww = |asked_ns: f64| WorkInterval { asked_ns, repeats: cycles(asked_ns) };
         let poll_grid = grid(SHORTEST_POLL * self.rtt_ns, LONGEST_POLL * drain_ns, POLL_INTERVALS);
-        let cycle_ns = self.cycle_ns();
         let work_grid = work_grid(cycle_ns);
-        let wants = |method| methods.contains(&method);
+        let wants = |method| wanted.has(method);
         OverlapSizeShape {
             size_bytes,
             polling: poll_grid.into_iter().filter(|_| wants(Method::Polling)).map(polling).collect(),
@@ -250,7 +266,8 @@ impl PilotPace {
             knee_cycles: if wants(Method::Max) { cycles(cycle_ns) } else { 0 },
             receive: match wants(Method::Pww) || wants(Method::Max) {
                 true => WorkInterval {
-                    asked_ns: grid_point(BETWEEN_TESTS * cycle_ns),
+                    // Each of these messages is alone, whatever the batch.
+                    asked_ns: grid_point(BETWEEN_TESTS * self.cycle_ns(1)),
                     repeats: (BATCH_NS / self.rtt_ns).clamp(TRIPS.0, TRIPS.1) as u32,
                 },
                 false => WorkInterval::default(),

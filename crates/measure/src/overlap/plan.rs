@@ -30,6 +30,8 @@ pub struct OverlapPlan {
     pub sizes: Vec<usize>,
     /// Number of messages that the polling method keeps under way in each direction.
     pub queue: usize,
+    /// Number of messages that a cycle of post-work-wait posts in each direction.
+    pub batch: usize,
     /// The methods to run.
     pub methods: Vec<Method>,
     /// Time for the whole launch, on the layer's clock.

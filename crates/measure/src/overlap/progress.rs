@@ -4,7 +4,8 @@
 //! * The hidden share is the share of the waiting without work that long work hides.
 //! * Without work both directions disturb each other, and each side waits for the fluctuations of the
 //!   other. That waiting is longer than a message needs, and long work removes the difference. The hidden
-//!   share is therefore also computed of the time of one message alone: its half round trip less posting.
+//!   share is therefore also computed of the time of the messages of a cycle alone: the half round trip, and
+//!   the time per message of a row for each further message, less posting.
 //! * Messages make progress by themselves if the first share lies above [`WHOLE`], and partly if it lies
 //!   between [`NONE`] and [`WHOLE`]. In addition the second share must lie above [`NONE`] (for progress by
 //!   themselves, not below [`WHOLE`]). Alternatively work must remove more of a cycle than fluctuations add
@@ -13,7 +14,8 @@
 //! * Nothing hidden means progress inside calls only, provided that there was something to hide. The
 //!   receive by itself happens inside a call on every layer. If it is all of the waiting, only data that
 //!   move inside it prove progress inside calls: a time that grows with the size, and of which nothing is
-//!   hidden.
+//!   hidden. This comparison is of one message of the batch, on average. In a whole batch the receives of
+//!   some messages hide the others, so that a receive looks as if it moved the data.
 
 use super::record::{Progress, Quantity};
 use crate::show::{Percent, Time};
@@ -42,19 +44,24 @@ const LAUNCHES_AT_MOST: f64 = 1000.0;
 /// The evidence from the launches about messages of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgressEvidence {
+    /// Number of messages each way in a cycle.
+    pub(super) batch: usize,
     /// Share of the waiting without work that long work hides.
     pub(super) hidden: Quantity,
-    /// The hidden part as a share of the time of one message alone, less posting.
+    /// The hidden part as a share of the time of the messages of a cycle alone, less posting.
     pub(super) hidden_of_trip: Quantity,
-    /// The time of one message alone, less posting, as a share of its whole time.
+    /// The same share for one message of a cycle, on average.
+    pub(super) hidden_of_message: Quantity,
+    /// The time of the messages of a cycle alone, less posting, as a share of their whole time.
     pub(super) alone_share: Quantity,
     /// The waiting that long work removes, as a share of a cycle.
     pub(super) saved_share: Quantity,
-    /// The duration of the receive by itself.
+    /// The duration of the receive of one message by itself.
     pub(super) receive_ns: Quantity,
-    /// That duration as a share of the waiting after long work.
+    /// The duration of these receives as a share of the waiting after long work.
     pub(super) receive_share: Quantity,
-    /// The growth of one message's time since the smallest size, as a share of the waiting after long work.
+    /// The growth of one message's time since the smallest size, as a share of the waiting after long work for
+    /// one message, on average.
     pub(super) data_share: Quantity,
 }
 
@@ -76,7 +83,7 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
     if ci.lo > NONE && is_no_fluctuation(evidence) {
         if ci.lo >= WHOLE {
             return match is_whole_of_fluctuation(evidence) {
-                true => Err(fluctuating(hidden, of_trip)),
+                true => Err(fluctuating(evidence)),
                 false => Ok(Progress::ByItself),
             };
         }
@@ -91,7 +98,7 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
             false => Ok(Progress::OnlyInCalls),
         };
     }
-    Err(undecided(hidden, of_trip, ci))
+    Err(undecided(evidence, ci))
 }
 
 /// Reports that a message takes hardly longer than its posting, and that work removes no more than
@@ -122,40 +129,51 @@ fn is_receive_alone(evidence: &ProgressEvidence) -> bool {
     // Records of earlier versions have no time of the receive: they are judged as those versions did.
     let Some(receive) = evidence.receive_share.ci else { return false };
     let is_of_data = evidence.data_share.ci.is_some_and(|ci| ci.lo >= DATA);
-    let is_unhidden = evidence.hidden_of_trip.ci.is_some_and(|ci| ci.lo <= LITTLE);
+    let is_unhidden = evidence.hidden_of_message.ci.is_some_and(|ci| ci.lo <= LITTLE);
     !(is_less(receive) || (is_of_data && is_unhidden))
 }
 
 fn nothing_to_hide(evidence: &ProgressEvidence) -> String {
     let time = |ns: Option<f64>| Time(ns.unwrap_or(f64::NAN));
-    let waiting = evidence.receive_ns.value.zip(evidence.receive_share.value).map(|(ns, share)| ns / share);
+    let receiving = evidence.receive_ns.value.map(|ns| evidence.batch as f64 * ns);
+    let waiting = receiving.zip(evidence.receive_share.value).map(|(ns, share)| ns / share);
+    let receive =
+        if evidence.batch == 1 { "the receive by itself takes" } else { "the receives by themselves take" };
     format!(
-        "after long work {} are left to wait for, and the receive by itself takes {}, which no work hides: \
-         larger messages would tell (--sizes)",
+        "after long work {} are left to wait for, and {receive} {}, which no work hides: larger messages would tell \
+         (--sizes)",
         time(waiting),
-        time(evidence.receive_ns.value)
+        time(receiving)
     )
 }
 
 fn too_little(evidence: &ProgressEvidence) -> String {
     format!(
-        "all but {} of a message's time is posting, too much to see what work hides of the rest: larger messages \
+        "all but {} of {} time is posting, too much to see what work hides of the rest: larger messages \
          would tell (--sizes)",
-        Percent(evidence.alone_share.value.unwrap_or(f64::NAN).max(0.0))
+        Percent(evidence.alone_share.value.unwrap_or(f64::NAN).max(0.0)),
+        if evidence.batch == 1 { "a message's" } else { "the messages'" }
     )
 }
 
-fn fluctuating(hidden: &Quantity, of_trip: &Quantity) -> String {
+/// Names the messages of a cycle.
+fn messages_of_cycle(evidence: &ProgressEvidence) -> &'static str {
+    if evidence.batch == 1 { "one message" } else { "the messages" }
+}
+
+fn fluctuating(evidence: &ProgressEvidence) -> String {
     let share = |quantity: &Quantity| Percent(quantity.value.unwrap_or(f64::NAN));
     format!(
         "long work takes {} off the waiting without work, in which each side waits for the other's fluctuations, \
-         and {} off the time of one message alone: larger messages would tell (--sizes)",
-        share(hidden),
-        share(of_trip)
+         and {} off the time of {} alone: larger messages would tell (--sizes)",
+        share(&evidence.hidden),
+        share(&evidence.hidden_of_trip),
+        messages_of_cycle(evidence)
     )
 }
 
-fn undecided(hidden: &Quantity, of_trip: &Quantity, ci: Interval) -> String {
+fn undecided(evidence: &ProgressEvidence, ci: Interval) -> String {
+    let ProgressEvidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
     let lies_across =
         |ci: Interval| [NONE, WHOLE].into_iter().find(|bound| ci.contains(*bound)).map(|bound| (ci, bound));
     let of_trip_ci = of_trip.ci.filter(|ci| ci.lo <= NONE);
@@ -164,8 +182,9 @@ fn undecided(hidden: &Quantity, of_trip: &Quantity, ci: Interval) -> String {
             format!("the share of the waiting that goes behind work is {}", across(hidden, ci, bound))
         }
         (None, Some((ci, bound))) => format!(
-            "long work takes {} off the waiting without work, and of the time of one message alone {}",
+            "long work takes {} off the waiting without work, and of the time of {} alone {}",
             Percent(hidden.value.unwrap_or(f64::NAN)),
+            messages_of_cycle(evidence),
             across(of_trip, ci, bound)
         ),
         (None, None) => "the intervals decide nothing: more launches may tell (--launches)".into(),
@@ -203,7 +222,7 @@ mod tests {
     }
 
     fn hidden(lo: f64, hi: f64) -> ProgressEvidence {
-        ProgressEvidence { hidden: within(lo, hi), ..ProgressEvidence::default() }
+        ProgressEvidence { batch: 1, hidden: within(lo, hi), ..ProgressEvidence::default() }
     }
 
     #[test]
@@ -287,6 +306,7 @@ mod tests {
     fn where_the_receive_is_all_that_is_left_the_size_tells() {
         let receive = ProgressEvidence {
             hidden_of_trip: within(0.0, 0.02),
+            hidden_of_message: within(0.0, 0.02),
             receive_ns: within(900.0, 1100.0),
             receive_share: within(0.9, 1.1),
             ..hidden(0.0, 0.02)
@@ -296,8 +316,10 @@ mod tests {
         // If a call copies the data, the data move inside it.
         let copies = ProgressEvidence { data_share: within(0.8, 0.9), ..receive };
         assert_eq!(judge(&copies), Ok(Progress::OnlyInCalls));
-        let offloaded = ProgressEvidence { hidden_of_trip: within(0.05, 0.08), ..copies };
+        let offloaded = ProgressEvidence { hidden_of_message: within(0.05, 0.08), ..copies };
         assert!(judge(&offloaded).is_err());
+        let why = judge(&ProgressEvidence { batch: 4, ..receive }).unwrap_err();
+        assert!(why.contains("4 µs are left to wait for, and the receives by themselves take 4 µs"), "{why}");
         // If the waiting without work is for the sender's gap, work saves most of a cycle.
         let gap = ProgressEvidence { hidden: within(0.4, 0.5), saved_share: within(0.3, 0.4), ..receive };
         assert_eq!(judge(&gap), Ok(Progress::Partly));

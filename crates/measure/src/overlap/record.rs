@@ -1,6 +1,6 @@
 //! The record of the verb `overlap`.
 
-use super::data::OverlapLaunch;
+use super::data::{OverlapLaunch, one_message};
 use super::plan::Method;
 use crate::figure::Figure;
 use crate::record::parameter::Parameter;
@@ -15,6 +15,9 @@ pub struct Overlap {
     pub methods: Vec<Method>,
     /// Number of messages each way that the polling method keeps in flight.
     pub queue: usize,
+    /// Number of messages each way in a cycle of post-work-wait; 1 in records of earlier versions.
+    #[serde(default = "one_message")]
+    pub batch: usize,
     /// Time and bandwidth of messages alone, ascending by size.
     pub trips: Vec<Trip>,
     /// Results of the methods, ascending by size.
@@ -85,11 +88,11 @@ pub struct PollPoint {
 pub struct WorkPoint {
     /// Duration of the work without messages.
     pub alone_ns: Quantity,
-    /// Time to post a receive and a send.
+    /// Time to post the receives and the sends of a cycle.
     pub post_ns: Quantity,
     /// The work with messages.
     pub work_ns: Quantity,
-    /// Time to wait for both.
+    /// Time to wait for all of them.
     pub wait_ns: Quantity,
     /// Time of a cycle: post, work, wait.
     pub cycle_ns: Quantity,

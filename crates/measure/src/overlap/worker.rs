@@ -21,6 +21,15 @@ pub(super) struct Polled {
     pub(super) others_ns: Option<f64>,
 }
 
+/// The messages that a cycle of post-work-wait posts in each direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageBatch {
+    /// Size of each message.
+    pub(super) bytes: usize,
+    /// Number of messages.
+    pub(super) count: usize,
+}
+
 /// The times of post-work-wait cycles: means over the cycles.
 pub(super) struct Cycled {
     pub(super) post_ns: f64,
@@ -99,42 +108,63 @@ impl<M: Messenger> Bench<'_, M> {
         Ok(Polled { polls: done, messages, took_ns, others_ns })
     }
 
-    /// Posts a receive and a send, computes, and waits for both, `count` times (figure 3 of the paper). The
-    /// other process sends in every cycle: the message of one cycle requests the answer of a later one.
-    pub(super) fn cycles(&mut self, bytes: usize, work: Work, count: u32) -> Result<Cycled, LayerError> {
-        self.cycle(bytes, asking(2, bytes)?, work)?;
-        let order = asking(1, bytes)?;
+    /// Posts a batch of receives and sends, computes, and waits for the whole batch, `count` times (figure 3
+    /// of the paper). The other process sends a batch in every cycle: the messages of one cycle request those
+    /// of the next one. The first cycle requests two batches, and the last one none.
+    pub(super) fn cycles(
+        &mut self,
+        MessageBatch { bytes, count: batch }: MessageBatch,
+        work: Work,
+        count: u32,
+    ) -> Result<Cycled, LayerError> {
+        let ordering = |answers: usize| asking(u8::try_from(answers).map_err(LayerError::new)?, bytes);
+        self.cycle(batch, ordering(2 * batch)?, work)?;
+        let order = ordering(batch)?;
         for _ in 0..WARM_UP {
-            self.cycle(bytes, order, work)?;
+            self.cycle(batch, order, work)?;
         }
         let before = self.layer.other_threads_ns();
         let mut sums = [0; 3];
         for _ in 0..count {
-            let times = self.cycle(bytes, order, work)?;
+            let times = self.cycle(batch, order, work)?;
             for (sum, pair) in sums.iter_mut().zip(times.windows(2)) {
                 *sum += pair[1] - pair[0];
             }
         }
         let others_ns = passed(before, self.layer.other_threads_ns());
         let nothing = self.layer.work(0.0);
-        self.cycle(bytes, asking(0, bytes)?, nothing)?;
+        self.cycle(batch, ordering(0)?, nothing)?;
         let count = f64::from(count);
         let [post_ns, work_ns, wait_ns] = sums.map(|ticks| to_ps(self.ns(ticks) / count - self.timer_ns));
         Ok(Cycled { post_ns, work_ns, wait_ns, others_ns: others_ns.map(|ns| to_ps(ns / count)) })
     }
 
-    /// Runs one cycle. Returns the ticks at its start, after posting, after the work, and after the
-    /// waiting.
+    /// Runs one cycle with `batch` messages in each direction, each as large as those of `order`. Returns the
+    /// ticks at its start, after posting, after the work, and after the waiting.
+    ///
+    /// The last message alone carries the order. Otherwise messages for the next cycle would arrive before all
+    /// messages of this one have left. A layer in which messages are received in order could then not receive
+    /// the acknowledgements behind them, and would never send the rest.
     #[inline(always)]
-    fn cycle(&mut self, bytes: usize, order: Order, work: Work) -> Result<[u64; 4], LayerError> {
+    fn cycle(&mut self, batch: usize, order: Order, work: Work) -> Result<[u64; 4], LayerError> {
+        let bytes = order.bytes as usize;
         let began = self.layer.now();
-        self.layer.post_receive(0, bytes)?;
-        self.layer.post_send(0, bytes, order)?;
+        for slot in 0..batch {
+            self.layer.post_receive(slot, bytes)?;
+        }
+        for slot in 0..batch {
+            let is_last = slot + 1 == batch;
+            self.layer.post_send(slot, bytes, if is_last { order } else { Order::NOTHING })?;
+        }
         let posted = self.layer.now();
         self.layer.compute(work);
         let worked = self.layer.now();
-        self.layer.wait_receive(0)?;
-        self.layer.wait_send(0)?;
+        for slot in 0..batch {
+            self.layer.wait_receive(slot)?;
+        }
+        for slot in 0..batch {
+            self.layer.wait_send(slot)?;
+        }
         Ok([began, posted, worked, self.layer.now()])
     }
 

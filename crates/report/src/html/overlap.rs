@@ -47,8 +47,14 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
 }
 
 fn circumstances(subject: &Subject<'_>) -> String {
-    let queue = counted(subject.found.queue, "message each way under way", "messages each way under way");
-    format!("{} · {queue} while polling", super::circumstances::of_sizes(subject.result))
+    let under_way = |count| counted(count, "message each way under way", "messages each way under way");
+    let Overlap { queue, batch, .. } = subject.found;
+    let mut text = super::circumstances::of_sizes(subject.result);
+    text.push_str(&format!(" · {} while polling", under_way(*queue)));
+    if *batch != 1 {
+        text.push_str(&format!(" · {} in a cycle of post, work, wait", under_way(*batch)));
+    }
+    text
 }
 
 /// Returns every chart about messages of one size.

@@ -131,6 +131,7 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
                 shape: shape.clone(),
                 sizes: vec![5_000, 100_000],
                 queue: 4,
+                batch: 1,
                 methods: METHODS.into(),
                 budget_ns: 1e6,
                 precision: 0.02,

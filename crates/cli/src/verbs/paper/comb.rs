@@ -2,7 +2,7 @@
 
 use super::stack::Stacks;
 use crate::campaign::Variant;
-use crate::verbs::overlap::Comb;
+use crate::verbs::overlap::{Comb, UnderWay};
 use netdyno_measure::comb::Stack;
 use netdyno_measure::overlap::plan::Method;
 
@@ -10,8 +10,8 @@ use netdyno_measure::overlap::plan::Method;
 pub const SIZES: [usize; 2] = [5_000, 100_000];
 
 /// Returns the methods of the paper.
-pub fn method(sizes: Vec<usize>, queue: usize) -> Comb {
-    Comb { sizes, queue, methods: vec![Method::Polling, Method::Pww] }
+pub fn method(sizes: Vec<usize>, under_way: UnderWay) -> Comb {
+    Comb::new(sizes, under_way, vec![Method::Polling, Method::Pww])
 }
 
 /// Returns the stacks.

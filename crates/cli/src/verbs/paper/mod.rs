@@ -12,7 +12,7 @@ use crate::options::output::OutputArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
-use crate::verbs::overlap::{ascending, message_size};
+use crate::verbs::overlap::{UnderWay, ascending, message_size};
 use clap::{Args, ValueEnum};
 use netdyno_measure::overlap::pattern::smallest_trip;
 use netdyno_measure::record::Paper;
@@ -49,16 +49,9 @@ pub struct PaperArgs {
     #[arg(long, value_name = "SIZE[,SIZE…]", value_delimiter = ',', value_parser = message_size, help_heading = WHAT)]
     sizes: Vec<usize>,
 
-    /// Keep this many messages under way in COMB's polling method
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "4",
-        value_parser = clap::value_parser!(u8).range(1..=64),
-        help_heading = WHAT,
-        hide_short_help = true
-    )]
-    queue: u8,
+    /// How many messages COMB's methods keep under way.
+    #[command(flatten)]
+    under_way: UnderWay,
 
     /// How to measure.
     #[command(flatten)]
@@ -87,9 +80,7 @@ pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     measuring.size = Some(u32::try_from(smallest_trip(&sizes)).unwrap_or(u32::MAX));
     let stacks = Stacks::prepare(&mut measuring)?;
     let (method, variants, paper) = match args.experiment {
-        Experiment::Comb => {
-            (comb::method(sizes, usize::from(args.queue)), comb::variants(&stacks), Paper::Comb)
-        }
+        Experiment::Comb => (comb::method(sizes, args.under_way), comb::variants(&stacks), Paper::Comb),
         Experiment::Speight5 => (speight::method(sizes), speight::variants(&stacks), Paper::Speight5),
     };
     let campaign = Campaign::of_variants(Box::new(method), variants, &measuring, ranks)?;

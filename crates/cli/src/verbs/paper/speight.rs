@@ -11,7 +11,7 @@ pub const SIZES: [usize; 3] = [8, 32 << 10, 64 << 10];
 
 /// Returns a method that measures messages alone.
 pub fn method(sizes: Vec<usize>) -> Comb {
-    Comb { sizes, queue: 1, methods: Vec::new() }
+    Comb { sizes, queue: 1, batch: 1, methods: Vec::new() }
 }
 
 /// Returns all curves of the figures.

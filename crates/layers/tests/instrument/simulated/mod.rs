@@ -1,5 +1,6 @@
 //! Launches over simulated interfaces, and their known values.
 
+pub mod cycle;
 pub mod known;
 
 use netdyno_layers::sim::{SimMessenger, SimRequester};
