@@ -32,7 +32,7 @@ pub fn write(lines: &mut Lines, overlap: &Overlap) {
 
 fn of_size(lines: &mut Lines, size: &SizeOverlap, overlap: &Overlap) {
     if let Some(free) = &size.free {
-        lines.wrapped(&free_work(free), "    ", "      ");
+        lines.wrapped(&free_work(free, overlap.batch), "    ", "      ");
     }
     if !size.polling.is_empty() {
         let points: Vec<&PollPoint> = shown(&size.polling);
@@ -55,14 +55,15 @@ fn of_size(lines: &mut Lines, size: &SizeOverlap, overlap: &Overlap) {
     }
 }
 
-/// Describes the free work with its interval.
-pub fn free_work(free: &Free) -> String {
+/// Describes the free work with its interval, and the number of messages in a cycle if there are several.
+fn free_work(free: &Free, batch: usize) -> String {
     let number = |quantity: &Quantity| quantity.value.unwrap_or(f64::NAN);
     format!(
-        "free work {}, {} of a cycle of {}",
+        "free work {}, {} of a cycle of {}{}",
         time_and_interval(number(&free.work_ns), free.work_ns.ci),
         in_percent(&free.share),
-        in_time(&free.cycle_ns)
+        in_time(&free.cycle_ns),
+        if batch == 1 { String::new() } else { format!(" with batch {batch}") }
     )
 }
 

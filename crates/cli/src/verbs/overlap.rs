@@ -29,7 +29,6 @@ pub const EXAMPLES: &[Examples] = &[(
         ("netdyno overlap --over am+shm,tcp", "compare two layers"),
         ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
         ("netdyno overlap --over am+udp --method polling", "use one method"),
-        ("netdyno overlap --over tcp --batch 4", "post several messages at once"),
     ],
 )];
 

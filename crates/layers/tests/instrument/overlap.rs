@@ -295,9 +295,13 @@ fn launches_that_do_not_belong_together_say_nothing() {
     assert!(with(|_| {}));
     assert!(with(|launch| launch.sizes[0].pww[0].clear()));
     assert!(!with(|launch| launch.shape.queue = 1));
+    assert!(!with(|launch| launch.shape.batch = 2));
     assert!(!with(|launch| launch.trips.clear()));
     assert!(!with(|launch| launch.sizes[1].polling.truncate(3)));
     assert!(extract(&[], 0.95, NEAR).is_none());
+    let mut empty = data[0].clone();
+    empty.shape.batch = 0;
+    assert!(extract(&[empty], 0.95, NEAR).is_none());
 }
 
 /// A layer whose post of the next message moves the data that arrived during the work.

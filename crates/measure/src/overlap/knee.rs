@@ -1,5 +1,5 @@
-//! The most work that a batch of messages hides without cost. The search is a bisection that alternates with cycles
-//! without work, and confirms its result below and beyond it.
+//! The most work that a batch of messages hides without cost. The search is a bisection that alternates with
+//! cycles without work, and confirms its result below and beyond it.
 
 use super::data::{FreeWork, WorkTrial};
 use super::worker::MessageBatch;

@@ -14,8 +14,8 @@
 //! * Nothing hidden means progress inside calls only, provided that there was something to hide. The
 //!   receive by itself happens inside a call on every layer. If it is all of the waiting, only data that
 //!   move inside it prove progress inside calls: a time that grows with the size, and of which nothing is
-//!   hidden. This comparison is of one message of the batch, on average. In a whole batch the receives of
-//!   some messages hide the others, so that a receive looks as if it moved the data.
+//!   hidden. That comparison is of one message of a batch, on average. In a whole batch a message moves while
+//!   earlier ones are received, so that the receives alone take nearly as long as the messages.
 
 use super::record::{Progress, Quantity};
 use crate::show::{Percent, Time};
@@ -140,8 +140,8 @@ fn nothing_to_hide(evidence: &ProgressEvidence) -> String {
     let receive =
         if evidence.batch == 1 { "the receive by itself takes" } else { "the receives by themselves take" };
     format!(
-        "after long work {} are left to wait for, and {receive} {}, which no work hides: larger messages would tell \
-         (--sizes)",
+        "after long work {} are left to wait for, and {receive} {}, which no work hides: larger messages \
+         would tell (--sizes)",
         time(waiting),
         time(receiving)
     )

@@ -109,8 +109,8 @@ impl<M: Messenger> Bench<'_, M> {
     }
 
     /// Posts a batch of receives and sends, computes, and waits for the whole batch, `count` times (figure 3
-    /// of the paper). The other process sends a batch in every cycle: the messages of one cycle request those
-    /// of the next one. The first cycle requests two batches, and the last one none.
+    /// of the paper). The other process sends a batch in every cycle: the last message of one cycle requests the
+    /// batch of the next one. The first cycle requests two batches, and the last one none.
     pub(super) fn cycles(
         &mut self,
         MessageBatch { bytes, count: batch }: MessageBatch,
