@@ -26,7 +26,12 @@ fn work(mut worker: Box<dyn Messenger>) -> Result<(), LayerError> {
 
 /// Returns messages without a valid order.
 fn unsound() -> Vec<Vec<u8>> {
-    let orders = [answers(3, 8), answers(1, 7), answers(1, LARGEST + 1), answers(1, usize::MAX)];
+    let orders = [
+        answers(2 * Order::LARGEST_BATCH + 1, 8),
+        answers(1, 7),
+        answers(1, LARGEST + 1),
+        answers(1, usize::MAX),
+    ];
     let mut messages: Vec<Vec<u8>> = orders.iter().map(|order| order.to_bytes().to_vec()).collect();
     messages.extend([vec![0; 8], vec![0xff; LARGEST]]);
     messages
