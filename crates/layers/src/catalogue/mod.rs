@@ -174,7 +174,10 @@ impl Layer {
 
     /// Returns whether processes put bytes into the memory of another process and get bytes from there.
     pub const fn has_one_sided(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Sim)
+        matches!(
+            self,
+            Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Mpi | Self::Plugin | Self::Sim
+        )
     }
 
     /// Returns whether one-sided operations have reliability levels.

@@ -4,7 +4,7 @@
 use super::extension::{Extension, Room};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_plugin::channel::{Channel, Place};
+use netdyno_plugin::channel::{Channel, Place, Uses};
 
 /// MPI, which is open for as long as this value lives.
 pub struct Bootstrap {
@@ -20,7 +20,7 @@ impl Bootstrap {
         let room = Room { slots: 1, largest: 1, memory: (1, 1) };
         // MPI assigns the ranks.
         let place = Place { rank: 0, ranks: 1 };
-        Ok(Self { channel: Extension::mpi()?.open_among_others(room, place, Wait::Spin)? })
+        Ok(Self { channel: Extension::mpi()?.open_among_others(room, place, Uses::Messages, Wait::Spin)? })
     }
 
     /// Returns this process's rank, and the number of processes.

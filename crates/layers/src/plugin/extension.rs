@@ -104,18 +104,22 @@ impl Extension {
         if uses != Uses::Messages && !plugin.registers() {
             return Err(LayerError(format!("{} has no memory to register", plugin.name())));
         }
+        if uses == Uses::OneSided && !plugin.one_sided() {
+            return Err(LayerError(format!("{} has no put and get", plugin.name())));
+        }
         let opening = Opening { place, slots, largest, memory, uses, settings: &self.settings };
         Channel::open(plugin, &opening).map_err(LayerError::new)
     }
 
-    /// Opens the layer for messages between processes.
+    /// Opens the layer for messages between processes, and for one-sided operations if `uses` says so.
     pub(super) fn open_among_others(
         &self,
         room: Room,
         place: Place,
+        uses: Uses,
         wait: Wait,
     ) -> Result<Channel, LayerError> {
-        let channel = self.open(room, place, Uses::Messages, wait)?;
+        let channel = self.open(room, place, uses, wait)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(
                 "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",

@@ -8,7 +8,7 @@ use crate::group::{Attendant, Gathering, Place, no_peer_of_itself};
 use crate::options::LayerOptions;
 use crate::payload::wrong_size;
 use netdyno_measure::layer::LayerError;
-use netdyno_plugin::channel::{self, Channel};
+use netdyno_plugin::channel::{self, Channel, Uses};
 use std::time::Duration;
 
 /// The most memory of the receives of a process, in bytes. One receive for each peer may take more.
@@ -37,7 +37,7 @@ impl PluginGathering {
         let slots = window * peers;
         let own = channel::Place { rank: place.rank, ranks: place.procs };
         let room = Room { slots, largest: options.size_bytes, memory: (slots * stride, options.size_bytes) };
-        let mut channel = extension.open_among_others(room, own, options.wait)?;
+        let mut channel = extension.open_among_others(room, own, Uses::Messages, options.wait)?;
         check_size(&channel, options.size_bytes)?;
         let address = own_address(&mut channel)?;
         Ok(Self { channel, address, place, window, options })

@@ -3,6 +3,7 @@
 use super::address::{connect, own_address};
 use super::extension::{Extension, Room, check_size};
 use super::messages::{self, PluginMessages};
+use super::one_sided::{self, PluginInitiator, Registered};
 use super::own_requests::OwnWire;
 use super::requests::{self, PluginWire};
 use crate::half::{Half, Replier, Role, no_one_sided};
@@ -12,14 +13,16 @@ use crate::messages::worker::RealMessenger;
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::task::{AnySize, Messages, Subject};
-use netdyno_plugin::channel::{Channel, Place};
+use netdyno_measure::task::{AnySize, Messages, OneSided, Subject};
+use netdyno_plugin::channel::{Channel, Place, Uses};
 
 /// This process's half.
 pub struct PluginHalf {
     channel: Channel,
     address: Vec<u8>,
     library: String,
+    /// The memory of one-sided operations.
+    memory: Option<Registered>,
     options: LayerOptions,
 }
 
@@ -33,10 +36,12 @@ impl PluginHalf {
         let place = Place { rank: usize::from(role == Role::Replier), ranks: 2 };
         let largest = options.size_bytes;
         let room = match options.face {
-            Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest) },
+            Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest, DEPTH) },
+            Face::OneSided => one_sided::room(),
             _ => Room { slots: requests::SLOTS, largest, memory: requests::memory(largest) },
         };
-        let mut channel = extension.open_among_others(room, place, options.wait)?;
+        let uses = if options.face == Face::OneSided { Uses::OneSided } else { Uses::Messages };
+        let mut channel = extension.open_among_others(room, place, uses, options.wait)?;
         if options.face == Face::Messages && !channel.plugin().messages() {
             let name = channel.plugin().name();
             return Err(LayerError(format!(
@@ -46,8 +51,14 @@ impl PluginHalf {
         if options.face == Face::Requests {
             check_size(&channel, options.size_bytes)?;
         }
-        let (address, library) = (own_address(&mut channel)?, channel.description());
-        Ok(Self { channel, address, library, options })
+        let (mut address, library) = (own_address(&mut channel)?, channel.description());
+        let mut memory = None;
+        if options.face == Face::OneSided {
+            let registered = Registered::new(&mut channel, largest)?;
+            address = registered.address(&mut channel, &address)?;
+            memory = Some(registered);
+        }
+        Ok(Self { channel, address, library, memory, options })
     }
 
     /// Connects for requests and replies over messages. Their size is fixed, or one byte until it is set.
@@ -68,6 +79,14 @@ impl PluginHalf {
     fn messages(mut self, peer: &[u8]) -> Result<PluginMessages, LayerError> {
         let peer = self.connect(peer)?;
         PluginMessages::new(self.channel, peer, self.options.wait)
+    }
+
+    /// Connects for one-sided operations on the target's memory.
+    fn initiator(mut self, peer: &[u8]) -> Result<PluginInitiator, LayerError> {
+        let (key, address) = one_sided::take_key(peer)?;
+        let target = self.connect(address)?;
+        let memory = self.memory.ok_or_else(no_one_sided)?;
+        Ok(PluginInitiator::new(self.channel, memory, target, key.to_vec(), self.options.wait))
     }
 
     fn connect(&mut self, peer: &[u8]) -> Result<usize, LayerError> {
@@ -98,7 +117,7 @@ impl Half for PluginHalf {
                 Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, requests::SLOTS)))
             }
             Face::Messages => Box::new(Messages(RealMessenger::new(self.messages(peer)?))),
-            Face::OneSided => return Err(no_one_sided()),
+            Face::OneSided => Box::new(OneSided(self.initiator(peer)?)),
         })
     }
 
@@ -106,6 +125,10 @@ impl Half for PluginHalf {
         let LayerOptions { face, wait, .. } = self.options;
         Ok(match face {
             Face::Messages => Box::new(Support::new(self.messages(peer)?)),
+            Face::OneSided => {
+                let (_, address) = one_sided::take_key(peer)?;
+                Box::new(Support::new(self.messages(address)?))
+            }
             _ if self.channel.plugin().requests() => Box::new(RealReplier::new(self.own_wire(peer)?, wait)),
             _ => Box::new(RealReplier::new(self.wire(peer, false)?, wait)),
         })

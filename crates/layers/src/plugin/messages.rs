@@ -2,16 +2,16 @@
 //! transfers posted messages.
 
 use super::queues::LINE;
-use crate::messages::slots::{DEPTH, Slots};
+use crate::messages::slots::Slots;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::Channel;
 use std::time::Duration;
 
-/// Returns the memory of receives, and of sends, of up to `largest` bytes each, in bytes.
-pub(super) fn memory(largest: usize) -> (usize, usize) {
-    let bytes = DEPTH * largest.next_multiple_of(LINE);
+/// Returns the memory of `slots` receives, and of as many sends, of up to `largest` bytes each, in bytes.
+pub(super) fn memory(largest: usize, slots: usize) -> (usize, usize) {
+    let bytes = slots * largest.next_multiple_of(LINE);
     (bytes, bytes)
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod group;
 pub mod half;
 pub(crate) mod memory;
 mod messages;
+mod one_sided;
 mod own_requests;
 pub mod parameter;
 mod queues;

@@ -52,7 +52,7 @@ fn messages_at_all(layer: Layer) -> Result<(), &'static str> {
 }
 
 fn one_sided(layer: Layer) -> Result<(), &'static str> {
-    if layer.has_one_sided() { Ok(()) } else { Err("one-sided operations") }
+    if layer.has_one_sided() && has_messages() { Ok(()) } else { Err("one-sided operations") }
 }
 
 fn both(layer: Layer) -> Result<(), &'static str> {
@@ -154,12 +154,14 @@ fn transfers(ground: &dyn Ground) {
         assert_eq!(has(Operation::Get), level != Some(Level::Unreliable), "{layer} {level:?}");
         for (shape, times) in data.shape.transfers.iter().zip(&data.transfers) {
             let first = |batches: &[f64]| batches.first().copied().unwrap();
+            // Each reading of the clock is taken off, and takes sometimes less.
+            let slack_ns = 3.0 * data.timer_ns;
             assert!(
-                first(&times.start_ns) <= first(&times.local_ns),
+                first(&times.start_ns) <= first(&times.local_ns) + slack_ns,
                 "{layer} {level:?}: {shape:?} {times:?}"
             );
             assert_eq!(times.remote_ns.is_empty(), shape.operation.fetches(), "{layer} {level:?}: {shape:?}");
-            let is_later = times.remote_ns.first().is_none_or(|&ns| ns >= first(&times.local_ns));
+            let is_later = times.remote_ns.first().is_none_or(|&ns| ns + slack_ns >= first(&times.local_ns));
             assert!(
                 is_later && times.gap_ns.len() == times.start_ns.len(),
                 "{layer} {level:?}: {shape:?} {times:?}"

@@ -172,9 +172,16 @@ struct InJob {
 }
 
 impl InJob {
-    /// Returns the address of the other process: its rank.
-    fn other(&self) -> [u8; 4] {
-        (1 - self.rank as u32).to_le_bytes()
+    /// Hands this half's address to the other process, through a file. Returns the other's address.
+    fn meet(&self, half: &dyn Half) -> Vec<u8> {
+        let of = |rank: usize| self.folder.join(format!("address-{}-{rank}", self.steps.get()));
+        let new = self.folder.join(format!("new-{}", self.rank));
+        fs::write(&new, half.address()).unwrap();
+        fs::rename(new, of(self.rank)).unwrap();
+        while !of(1 - self.rank).exists() {
+            thread::sleep(Duration::from_millis(2));
+        }
+        fs::read(of(1 - self.rank)).unwrap()
     }
 
     fn half(&self, options: LayerOptions) -> Box<dyn Half> {
@@ -209,27 +216,31 @@ impl Ground for InJob {
     }
 
     fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
-        let half = Cell::new(Some(self.half(options)));
+        let half = self.half(options);
+        let other = self.meet(&*half);
+        let half = Cell::new(Some(half));
         let half = || half.take().unwrap();
         let mut measured = None;
         let mut subject = None;
         self.step(
             || {
-                let subject = subject.insert(half().requester(&self.other()).unwrap());
+                let subject = subject.insert(half().requester(&other).unwrap());
                 measured = Some(subject.measure(task, &mut |_| {}).unwrap());
             },
-            |over| half().replier(&self.other()).unwrap().serve(over).unwrap(),
+            |over| half().replier(&other).unwrap().serve(over).unwrap(),
         );
         measured
     }
 
     fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
-        let half = Cell::new(Some(self.half(options)));
+        let half = self.half(options);
+        let other = self.meet(&*half);
+        let half = Cell::new(Some(half));
         let half = || half.take().unwrap();
         let mut worker = None;
         self.step(
-            || work(&mut **worker.insert(half().messenger(&self.other()).unwrap())),
-            |over| half().replier(&self.other()).unwrap().serve(over).unwrap(),
+            || work(&mut **worker.insert(half().messenger(&other).unwrap())),
+            |over| half().replier(&other).unwrap().serve(over).unwrap(),
         );
     }
 
@@ -237,7 +248,7 @@ impl Ground for InJob {
         let gathering = group::open(Layer::Mpi, Place { rank: self.rank, procs: 2 }, options).unwrap();
         assert_eq!(gathering.addresses()[1 - self.rank], (self.rank as u32).to_le_bytes());
         let mut addresses = vec![Vec::new(), Vec::new()];
-        addresses[1 - self.rank] = self.other().to_vec();
+        addresses[1 - self.rank] = (1 - self.rank as u32).to_le_bytes().to_vec();
         let attendant = std::cell::RefCell::new(gathering.meet(&addresses).unwrap());
         let mut counted = None;
         self.step(

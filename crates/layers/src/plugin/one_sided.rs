@@ -1,0 +1,171 @@
+//! One-sided operations of a layer in C: put, flush and get between registered memory of two processes.
+//!
+//! The target answers messages, of which none come. Its tests for them let libraries make progress that do so
+//! inside calls only.
+
+use super::extension::Room;
+use super::messages;
+use crate::payload::FILL;
+use crate::peer_wait::PeerWait;
+use crate::time::{RealTime, in_real_time};
+use netdyno_host::wait::Wait;
+use netdyno_measure::layer::{Initiator, LayerError};
+use netdyno_measure::onesided::data::Operation;
+use netdyno_measure::order::Order;
+use netdyno_plugin::channel::{Channel, RegionId, Transfer};
+
+/// Most operations in flight.
+const WINDOW: usize = 64;
+/// Bytes of the first field of an address: the length of the key, which follows it.
+const LEN_LEN: usize = 2;
+
+/// The operations of a layer in C.
+const OPERATIONS: [Operation; 2] = [Operation::Put, Operation::Get];
+
+/// Returns the capacity of a channel for one-sided operations, and for the messages of the target.
+pub(super) fn room() -> Room {
+    Room { slots: WINDOW, largest: Order::LEN, memory: messages::memory(Order::LEN, WINDOW) }
+}
+
+/// The registered memory of a process, which both ends name.
+pub(super) struct Registered {
+    region: RegionId,
+    bytes: usize,
+}
+
+impl Registered {
+    /// Registers `bytes` bytes, and fills them.
+    pub(super) fn new(channel: &mut Channel, bytes: usize) -> Result<Self, LayerError> {
+        let region = channel.register(bytes).map_err(LayerError::new)?;
+        channel.write_region(region, 0, &vec![FILL; bytes]).map_err(LayerError::new)?;
+        Ok(Self { region, bytes })
+    }
+
+    /// Returns an address behind the key of the memory.
+    pub(super) fn address(&self, channel: &mut Channel, address: &[u8]) -> Result<Vec<u8>, LayerError> {
+        let key = channel.key(self.region).map_err(LayerError::new)?;
+        let len = u16::try_from(key.len()).map_err(LayerError::new)?;
+        Ok([&len.to_le_bytes()[..], &key, address].concat())
+    }
+}
+
+/// Returns the key and the address that [`Registered::address`] wrote.
+pub(super) fn take_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), LayerError> {
+    let too_short = || LayerError::new("the address of the other process is too short");
+    let (len, rest) = bytes.split_first_chunk::<LEN_LEN>().ok_or_else(too_short)?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or_else(too_short)
+}
+
+/// The initiator.
+pub(super) struct PluginInitiator {
+    channel: Channel,
+    wait: Wait,
+    time: RealTime,
+    local: Registered,
+    /// The rank of the target, and the key of its memory.
+    target: usize,
+    key: Vec<u8>,
+    operation: Operation,
+    bytes: usize,
+    started: u64,
+    completed: u64,
+}
+
+impl PluginInitiator {
+    /// Returns the initiator of operations on the memory with this key at the process of rank `target`.
+    /// Calibrates the clock.
+    pub(super) fn new(channel: Channel, local: Registered, target: usize, key: Vec<u8>, wait: Wait) -> Self {
+        Self {
+            channel,
+            wait,
+            time: RealTime::calibrate(),
+            local,
+            target,
+            key,
+            operation: Operation::Put,
+            bytes: 1,
+            started: 0,
+            completed: 0,
+        }
+    }
+
+    /// Waits until at most `left` operations are in flight. Operations are tested in the order of their start.
+    #[inline(always)]
+    fn until(&mut self, left: u64) -> Result<(), LayerError> {
+        let mut wait = PeerWait::new(self.wait);
+        while self.started - self.completed > left {
+            let oldest = (self.completed % WINDOW as u64) as usize;
+            if self.channel.test_send(oldest).map_err(LayerError::new)? {
+                self.completed += 1;
+            } else {
+                wait.after_empty_poll(|timeout| self.channel.block(timeout).map_err(LayerError::new))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+in_real_time!(PluginInitiator);
+
+impl Initiator for PluginInitiator {
+    fn operations(&self) -> &[Operation] {
+        &OPERATIONS
+    }
+
+    fn largest(&self) -> usize {
+        self.local.bytes
+    }
+
+    fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
+        if !OPERATIONS.contains(&operation) {
+            return Err(LayerError::new("layers in C have put and get only"));
+        }
+        (self.operation, self.bytes) = (operation, bytes);
+        Ok(())
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    #[inline(always)]
+    fn start(&mut self) -> Result<(), LayerError> {
+        self.until(WINDOW as u64 - 1)?;
+        let slot = (self.started % WINDOW as u64) as usize;
+        let (region, key, bytes) = (self.local.region, &self.key, self.bytes);
+        let transfer = Transfer { region, offset: 0, rank: self.target, key, key_offset: 0, bytes };
+        let posted = match self.operation {
+            Operation::Get => self.channel.get(slot, &transfer),
+            _ => self.channel.put(slot, &transfer),
+        };
+        posted.map_err(LayerError::new)?;
+        self.started += 1;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait_local(&mut self) -> Result<(), LayerError> {
+        self.until(0)
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Result<(), LayerError> {
+        self.until(0)?;
+        self.channel.flush(self.target).map_err(LayerError::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok((key, rest)) = take_key(&bytes) {
+                prop_assert_eq!([&bytes[..LEN_LEN], key, rest].concat(), bytes);
+            }
+        }
+    }
+}
