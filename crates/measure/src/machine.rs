@@ -1,11 +1,12 @@
 //! Warnings about the machine of a run: its clock, preemption, and processors that change between launches.
 
 use crate::record::doubt::Doubt;
-use crate::show::Time;
+use crate::record::parameter::Parameter;
+use crate::show::{Number, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
 
 /// The clock is fine enough for a time of at least this many clock readings.
-pub(crate) const CLOCK_IS_FINE: f64 = 10.0;
+const CLOCK_IS_FINE: f64 = 10.0;
 /// Batches average out up to this many involuntary switches a second.
 const PREEMPTIONS_PER_S: f64 = 200.0;
 /// Two groups of launches are apart if the smallest value of one exceeds the largest value of the other by
@@ -16,6 +17,21 @@ const APART: f64 = 1.3;
 pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> {
     rtt_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer_ns).then(|| {
         let text = format!("reading the clock takes {}, which is taken off", Time(timer_ns));
+        Doubt::new("clock_is_coarse", text)
+    })
+}
+
+/// Returns a warning if some of the named figures are so short that the clock is coarse for them.
+pub(crate) fn coarse_for_some(figures: &[(String, &Parameter)], timer_ns: f64) -> Option<Doubt> {
+    let is_short = |p: &Parameter| p.value_ns.is_some_and(|ns| ns < CLOCK_IS_FINE * timer_ns);
+    let short = figures.iter().filter(|(_, p)| is_short(p)).count();
+    (short > 0).then(|| {
+        let text = format!(
+            "{short} of {} figures are less than {} readings of the clock, of which one takes {} and is taken off",
+            figures.len(),
+            Number(CLOCK_IS_FINE),
+            Time(timer_ns)
+        );
         Doubt::new("clock_is_coarse", text)
     })
 }

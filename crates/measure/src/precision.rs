@@ -1,6 +1,7 @@
 //! The precision of figures: the interval that each may have, and warnings about wider ones.
 
 use crate::record::doubt::Doubt;
+use crate::record::parameter::Parameter;
 use crate::show::{Number, Percent};
 use crate::stats::Interval;
 
@@ -34,9 +35,17 @@ impl Wanted {
     }
 }
 
-/// Returns the half-width that a clock can resolve, of which one reading costs `timer_ns`.
-pub(crate) fn finest_ns(timer_ns: f64) -> f64 {
-    if timer_ns > 0.0 { (CLOCK_IS_KNOWN * timer_ns).max(GRAIN_NS) } else { GRAIN_NS }
+/// Returns named figures, which must be precise to a share of themselves. For a figure near 0 such a share is
+/// meaningless, so that the half-width may always be what the clock resolves, of which one reading costs
+/// `timer_ns`.
+pub(crate) fn to_a_share(figures: Vec<(String, &Parameter)>, precision: f64, timer_ns: f64) -> Vec<Wanted> {
+    // The maximum with an unknown cost is the grain.
+    let finest_ns = (CLOCK_IS_KNOWN * timer_ns).max(GRAIN_NS);
+    let wanted = |(name, p): (String, &Parameter)| {
+        let value = p.value_ns.unwrap_or(f64::NAN);
+        Wanted { name, value, ci: p.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }
+    };
+    figures.into_iter().map(wanted).collect()
 }
 
 /// Returns the warning that a figure has no interval, or that intervals are wider than `precision`.

@@ -3,6 +3,7 @@
 use crate::options::headings::{HOSTS, HOW_PRECISELY, OUTPUT, SLOW, WHAT, WHERE};
 use crate::options::output::OutputArgs;
 use crate::options::values::{bind, confidence, max_time, peer, precision, size};
+use crate::terminal::fault::Fault;
 use clap::Args;
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -235,5 +236,24 @@ fn cpus(text: &str) -> Result<CpuList, String> {
     match place::parse_list(text) {
         Some(cpus) if !cpus.is_empty() => Ok(CpuList(cpus)),
         _ => Err("must be a list of processors, as in 0,1 or 0-3".into()),
+    }
+}
+
+/// Size in the record of a verb that measures every size: the smallest one, in bytes.
+const SMALLEST: u32 = 1;
+
+impl BenchArgs {
+    /// Returns the options of a verb that measures every size.
+    ///
+    /// # Errors
+    /// The user named a size.
+    pub fn of_every_size(&self, verb: &str) -> Result<Self, Fault> {
+        let mut bench = self.clone();
+        match bench.measuring.size.replace(SMALLEST) {
+            None => Ok(bench),
+            Some(_) => Err(Fault::BadInput(format!(
+                "{verb} measures every size, so that --size means nothing: use --largest"
+            ))),
+        }
     }
 }

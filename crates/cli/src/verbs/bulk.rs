@@ -48,17 +48,9 @@ pub struct BulkArgs {
 /// Maximum time of one launch. The placement of the data in memory varies between processes far more than a
 /// figure varies within one, so many short launches say more.
 const LONGEST_LAUNCH_NS: f64 = 300e6;
-/// Smallest size, in bytes. The LogP parameters of a result are those of this size.
-const SMALLEST: u32 = 1;
-
 /// Measures and writes the result.
 pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let mut bench = args.bench.clone();
-    if bench.measuring.size.replace(SMALLEST).is_some() {
-        return Err(Fault::BadInput(
-            "bulk measures every size, so that --size means nothing: use --largest".into(),
-        ));
-    }
+    let bench = args.bench.of_every_size("bulk")?;
     campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench, ranks)
 }
 

@@ -9,7 +9,7 @@ use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_layers::catalogue::{Layer, able};
 use netdyno_measure::onesided::data::{Level, OnesidedLaunch};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::OnesidedPlan;
@@ -57,25 +57,17 @@ pub struct OnesidedArgs {
     level: Option<String>,
 }
 
-/// Size in the record. It stands for the smallest size.
-const SMALLEST: u32 = 1;
-
 /// Measures and writes the result.
 pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let mut bench = args.bench.clone();
-    if bench.measuring.size.replace(SMALLEST).is_some() {
-        return Err(Fault::BadInput(
-            "onesided measures every size, so that --size means nothing: use --largest".into(),
-        ));
-    }
+    let bench = args.bench.of_every_size("onesided")?;
     if let Some(layer) = bench.over.iter().find(|layer| !layer.has_one_sided()) {
-        let able = names(Layer::has_one_sided);
+        let able = able(Layer::has_one_sided);
         return Err(Fault::BadInput(format!("{layer} has no one-sided operations here: use {able}")));
     }
     if args.level.is_some()
         && let Some(layer) = bench.over.iter().find(|layer| !layer.has_levels())
     {
-        let able = names(Layer::has_levels);
+        let able = able(Layer::has_levels);
         return Err(Fault::BadInput(format!("{layer} has no reliability levels: use --level with {able}")));
     }
     let level = match args.level.as_deref() {
@@ -86,12 +78,6 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let has_levels = bench.over.iter().all(|layer| layer.has_levels());
     let level = has_levels.then_some(level);
     campaign::run(Box::new(Accessing { largest_bytes: args.largest, level }), &bench, ranks)
-}
-
-/// Returns the names of the layers that are able to do something.
-fn names(is_able: fn(Layer) -> bool) -> String {
-    let able: Vec<String> = ALL.into_iter().filter(|&layer| is_able(layer)).map(|l| l.to_string()).collect();
-    able.join(", ")
 }
 
 /// One-sided operations on another process's memory.

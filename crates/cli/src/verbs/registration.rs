@@ -9,7 +9,7 @@ use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_layers::catalogue::{Layer, able};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
 use netdyno_measure::registration::data::RegistrationLaunch;
@@ -44,23 +44,15 @@ pub struct RegistrationArgs {
     pub largest: usize,
 }
 
-/// Size in the record. It stands for the smallest region, because registration sends no messages.
-const SMALLEST: u32 = 1;
-
 /// Measures and writes the result.
 pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let mut bench = args.bench.clone();
-    if bench.measuring.size.replace(SMALLEST).is_some() {
-        return Err(Fault::BadInput(
-            "registration measures every size, so that --size means nothing: use --largest".into(),
-        ));
-    }
+    let bench = args.bench.of_every_size("registration")?;
     if bench.faults.is_some() {
         return Err(Fault::BadInput("registration sends nothing, so that --faults means nothing".into()));
     }
     if let Some(layer) = bench.over.iter().find(|layer| !layer.registers()) {
-        let able: Vec<String> = ALL.iter().filter(|layer| layer.registers()).map(Layer::to_string).collect();
-        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {}", able.join(", "))));
+        let able = able(Layer::registers);
+        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {able}")));
     }
     if bench.over.iter().any(|layer| *layer != Layer::Sim) {
         check_memory(args.largest, available_bytes())?;

@@ -9,15 +9,15 @@ use super::store::{StoreEndpoint, StoreLink};
 use crate::half::{Half, Replier};
 use crate::options::LayerOptions;
 use crate::payload::FILL;
-use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
+use crate::peer_wait::PeerWait;
+use crate::requests::{RealReplier, Responder};
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::onesided::data::Operation;
 use netdyno_measure::task::{OneSided, Subject};
-use netdyno_stack::am::{Handlers, Memory, Remote, Wire as Way};
-use std::sync::atomic::{AtomicBool, Ordering};
+use netdyno_stack::am::{Handlers, Memory, Wire as Way};
 use std::time::Duration;
 
 /// The handler index of stores that nobody answers.
@@ -82,7 +82,6 @@ impl Half for OneSidedAmHalf {
         let local = end.end.endpoint.allocate(largest).map_err(LayerError::new)?;
         Ok(Box::new(OneSided(AmInitiator {
             end,
-            remote: None,
             time: RealTime::calibrate(),
             data: vec![FILL; largest],
             local,
@@ -94,7 +93,8 @@ impl Half for OneSidedAmHalf {
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        Ok(Box::new(self.connect(peer)?))
+        let wait = self.options.wait;
+        Ok(Box::new(RealReplier::new(self.connect(peer)?, wait)))
     }
 }
 
@@ -115,35 +115,24 @@ impl AmOneSided {
             None => Ok(handled > 0),
         }
     }
-
-    fn block(&mut self, timeout: Duration) {
-        self.end.endpoint.idle(timeout);
-    }
 }
 
-impl Replier for AmOneSided {
+impl Responder for AmOneSided {
     /// Polls: the handlers answer.
-    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
-        loop {
-            if self.poll()? {
-                continue;
-            }
-            if over.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            match self.wait {
-                Wait::Block => self.block(BLOCK_AT_MOST),
-                wait => wait.idle(),
-            }
-        }
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
+        self.poll()
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.end.endpoint.idle(timeout);
+        Ok(())
     }
 }
 
 /// The initiator.
 struct AmInitiator {
     end: AmOneSided,
-    /// The target's memory, once it is attached.
-    remote: Option<Remote>,
     time: RealTime,
     /// The bytes that are stored.
     data: Vec<u8>,
@@ -163,10 +152,7 @@ impl AmInitiator {
         let mut wait = PeerWait::new(self.end.wait);
         while self.asked.saturating_sub(self.end.state.came) > left {
             if !self.end.poll()? {
-                wait.after_empty_poll(|timeout| {
-                    self.end.block(timeout);
-                    Ok(())
-                })?;
+                wait.after_empty_poll(|timeout| self.end.block(timeout))?;
             }
         }
         Ok(())
@@ -189,8 +175,8 @@ impl Initiator for AmInitiator {
             return Err(LayerError::new("Active Messages have no atomic operations"));
         }
         (self.operation, self.bytes) = (operation, bytes);
-        self.remote = Some(self.end.end.attached(&mut self.end.state)?);
-        Ok(())
+        // Attaching may take a round trip, which belongs to no operation.
+        self.end.end.attached(&mut self.end.state).map(drop)
     }
 
     fn window(&self) -> usize {
@@ -204,8 +190,7 @@ impl Initiator for AmInitiator {
             self.asked += 1;
         }
         let AmOneSided { end, state, .. } = &mut self.end;
-        let remote = self.remote.ok_or_else(|| LayerError::new("no operation was chosen"))?;
-        let (target, data) = (remote.at(0), &self.data[..self.bytes]);
+        let (target, data) = (end.attached(state)?.at(0), &self.data[..self.bytes]);
         match self.operation {
             Operation::Get => end.endpoint.get(state, target, self.local.range(0, self.bytes), ANSWERED, []),
             Operation::PutNotify => end.endpoint.store(state, target, data, ANSWERED, []),

@@ -64,6 +64,13 @@ pub const ALL: [Layer; 13] = [
 /// The layers that need nothing but this machine. `netdyno` without a verb characterises them.
 pub const EMBEDDED: [Layer; 4] = [Layer::AmShm, Layer::AmUdp, Layer::Udp, Layer::Tcp];
 
+/// Returns the names of the layers that are able to do something, as in `vi+shm, vi+udp`.
+pub fn able(is_able: fn(Layer) -> bool) -> String {
+    let able: Vec<String> =
+        ALL.into_iter().filter(|&layer| is_able(layer)).map(|layer| layer.to_string()).collect();
+    able.join(", ")
+}
+
 impl Layer {
     /// Returns the name on the command line, without the parameter.
     pub const fn name(self) -> &'static str {

@@ -102,7 +102,7 @@ impl Half for ViHalf {
         Ok(match self.connect(peer)? {
             ConnectedVi::Requests(wire) => Box::new(RealReplier::new(wire, wait)),
             ConnectedVi::Messages(exchange) => Box::new(Support::new(exchange)),
-            ConnectedVi::OneSided(end, _) => Box::new(ViTarget(end)),
+            ConnectedVi::OneSided(end, _) => Box::new(RealReplier::new(ViTarget(end), wait)),
         })
     }
 

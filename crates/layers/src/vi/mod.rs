@@ -8,8 +8,8 @@
 //!   costs of VIs.
 //!
 //! `rendezvous` connects VIs, `descriptors` lays out posted work, `requests` has requests and replies
-//! of one size and of any size, `messages` has messages into the memory of posted receives, `one_sided` has RDMA; `key` says
-//! where a peer may write.
+//! of one size and of any size, `messages` has messages into the memory of posted receives,
+//! `one_sided` has RDMA. `key` says where a peer may write.
 
 mod descriptors;
 pub(crate) mod group;

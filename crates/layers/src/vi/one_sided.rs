@@ -9,9 +9,9 @@ use super::WINDOW;
 use super::descriptors::{filled, work};
 use super::key;
 use super::rendezvous::Link;
-use crate::half::Replier;
 use crate::options::LayerOptions;
-use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
+use crate::peer_wait::PeerWait;
+use crate::requests::Responder;
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
@@ -20,7 +20,7 @@ use netdyno_measure::onesided::data::{Level, Operation};
 use netdyno_stack::vi::{
     Consumer, Finished, Level as ViLevel, Operation as Descriptor, PieceId, Remote, Side, WireKind,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The descriptors of operations are the first ones. This one is that of an empty message.
 const EMPTY: usize = WINDOW;
@@ -105,29 +105,23 @@ impl ViOneSided {
 /// The target: answers each message and each notification with an empty message.
 pub(super) struct ViTarget(pub(super) ViOneSided);
 
-impl Replier for ViTarget {
-    fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
+impl Responder for ViTarget {
+    #[inline(always)]
+    fn answer(&mut self) -> Result<bool, LayerError> {
         let Self(target) = self;
-        loop {
-            if target.take_receive()? {
-                target.post_send(EMPTY)?;
-                let mut wait = PeerWait::new(target.wait);
-                while target.take_sent()?.is_none() {
-                    wait.after_empty_poll(|timeout| {
-                        target.link.consumer.sleep(timeout);
-                        Ok(())
-                    })?;
-                }
-                continue;
-            }
-            if over.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            match target.wait {
-                Wait::Block => target.link.consumer.sleep(BLOCK_AT_MOST),
-                wait => wait.idle(),
-            }
+        if !target.take_receive()? {
+            return Ok(false);
         }
+        target.post_send(EMPTY)?;
+        let mut wait = PeerWait::new(target.wait);
+        while target.take_sent()?.is_none() {
+            wait.after_empty_poll(|timeout| target.link.sleep(timeout))?;
+        }
+        Ok(true)
+    }
+
+    fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.0.link.sleep(timeout)
     }
 }
 
@@ -183,11 +177,7 @@ impl ViInitiator {
         let mut wait = PeerWait::new(self.end.wait);
         while !is_done(self) {
             if !self.progress()? {
-                let consumer = &mut self.end.link.consumer;
-                wait.after_empty_poll(|timeout| {
-                    consumer.sleep(timeout);
-                    Ok(())
-                })?;
+                wait.after_empty_poll(|timeout| self.end.link.sleep(timeout))?;
             }
         }
         Ok(())
@@ -236,9 +226,7 @@ impl Initiator for ViInitiator {
 
     #[inline(always)]
     fn start(&mut self) -> Result<(), LayerError> {
-        if !self.has_room() {
-            self.until(Self::has_room)?;
-        }
+        self.until(Self::has_room)?;
         self.end.post_send((self.posted % WINDOW as u64) as usize)?;
         self.posted += 1;
         self.asked += u64::from(self.operation == Operation::PutNotify);
@@ -252,8 +240,7 @@ impl Initiator for ViInitiator {
 
     #[inline(always)]
     fn flush(&mut self) -> Result<(), LayerError> {
-        let is_placed = self.operation == Operation::Get || self.end.level == Level::Reception;
-        if self.operation == Operation::Put && !is_placed {
+        if self.operation == Operation::Put && self.end.level != Level::Reception {
             self.end.post_send(EMPTY)?;
             self.is_asking = true;
             self.asked += 1;

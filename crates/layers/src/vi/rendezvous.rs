@@ -28,6 +28,12 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Sleeps until something may have arrived, at most for `timeout`.
+    pub(super) fn sleep(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.consumer.sleep(timeout);
+        Ok(())
+    }
+
     /// Returns the transport's counters, if the wire keeps them.
     pub(super) fn transport(&self) -> Option<Transport> {
         Some(transport::counters(self.consumer.statistics(self.vi)?, self.consumer.strays()))

@@ -1,11 +1,11 @@
 //! Warnings about the figures of one-sided operations, because of the layer, the machine or the run.
 
 use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
-use crate::machine::{CLOCK_IS_FINE, preempted};
+use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
-use crate::show::{Bytes, Number, Time, counted};
+use crate::show::{Bytes, counted};
 use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -17,7 +17,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
         doubts.extend(hidden(operation));
         doubts.extend(bent(operation));
     }
-    doubts.extend(coarse_clock(found));
+    doubts.extend(coarse_for_some(&times(found), median_timer(found)));
     doubts.extend(preempted("initiator", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
     doubts
@@ -73,21 +73,6 @@ fn median_timer(found: &Onesided) -> f64 {
     median(found.launches.iter().map(|launch| launch.timer_ns))
 }
 
-fn coarse_clock(found: &Onesided) -> Option<Doubt> {
-    let timer = median_timer(found);
-    let times = times(found);
-    let short = times.iter().filter(|(_, p)| p.value_ns.is_some_and(|ns| ns < CLOCK_IS_FINE * timer)).count();
-    (short > 0).then(|| {
-        let text = format!(
-            "{short} of {} figures are less than {} readings of the clock, of which one takes {} and is taken off",
-            times.len(),
-            Number(CLOCK_IS_FINE),
-            Time(timer)
-        );
-        Doubt::new("clock_is_coarse", text)
-    })
-}
-
 /// Returns all figures with a value, with their names.
 fn times(found: &Onesided) -> Vec<(String, &Parameter)> {
     let of_size = |operation: &'static str, size| {
@@ -100,12 +85,7 @@ fn times(found: &Onesided) -> Vec<(String, &Parameter)> {
     all.filter(|(_, time)| time.value_ns.is_some()).collect()
 }
 
-/// Returns all figures, which must be precise to a share of themselves, or to what the clock resolves.
+/// Returns all figures, which must be precise to a share of themselves.
 pub(crate) fn wanted(_parameters: &Parameters, found: &Onesided, precision: f64) -> Vec<Wanted> {
-    let finest_ns = precision::finest_ns(median_timer(found));
-    let wanted = |(name, time): (String, &Parameter)| {
-        let value = time.value_ns.unwrap_or(f64::NAN);
-        Wanted { name, value, ci: time.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }
-    };
-    times(found).into_iter().map(wanted).collect()
+    precision::to_a_share(times(found), precision, median_timer(found))
 }

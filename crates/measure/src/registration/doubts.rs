@@ -2,11 +2,11 @@
 
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
-use crate::machine::{CLOCK_IS_FINE, preempted};
+use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
-use crate::show::{Bytes, Number, Percent, Time};
+use crate::show::{Bytes, Percent, Time};
 use crate::stats::median;
 
 /// A cost per page must show if the largest size has at least this many pages.
@@ -33,7 +33,7 @@ pub(super) fn find(parameters: &Parameters, registration: &Registration, precisi
     doubts.extend(not_pinned(registration));
     doubts.extend(kept(registration));
     doubts.extend(huge_pages(registration));
-    doubts.extend(coarse_clock(launches, registration));
+    doubts.extend(coarse_for_some(&costs(registration), median_timer(launches)));
     doubts.extend(preempted("process", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, registration, precision), launches.len(), precision));
     doubts
@@ -147,21 +147,6 @@ fn median_timer(launches: &[RegistrationLaunch]) -> f64 {
     median(launches.iter().map(|launch| launch.timer_ns))
 }
 
-fn coarse_clock(launches: &[RegistrationLaunch], registration: &Registration) -> Option<Doubt> {
-    let timer = median_timer(launches);
-    let costs = costs(registration);
-    let short = costs.iter().filter(|(_, p)| p.value_ns.is_some_and(|ns| ns < CLOCK_IS_FINE * timer)).count();
-    (short > 0).then(|| {
-        let text = format!(
-            "{short} of {} figures are less than {} readings of the clock, of which one takes {} and is taken off",
-            costs.len(),
-            Number(CLOCK_IS_FINE),
-            Time(timer)
-        );
-        Doubt::new("clock_is_coarse", text)
-    })
-}
-
 /// Returns all figures with their names.
 fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     let of_sizes = registration.sizes.iter().flat_map(|size| {
@@ -171,13 +156,7 @@ fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
     of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
 }
 
-/// Returns all figures, which must be precise to a share of themselves. For a figure near 0 such a share is
-/// meaningless, so that the half-width may always be what the clock resolves.
+/// Returns all figures, which must be precise to a share of themselves.
 pub(crate) fn wanted(_parameters: &Parameters, registration: &Registration, precision: f64) -> Vec<Wanted> {
-    let finest_ns = precision::finest_ns(median_timer(&registration.launches));
-    let wanted = |(name, cost): (String, &Parameter)| {
-        let value = cost.value_ns.unwrap_or(f64::NAN);
-        Wanted { name, value, ci: cost.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }
-    };
-    costs(registration).into_iter().map(wanted).collect()
+    precision::to_a_share(costs(registration), precision, median_timer(&registration.launches))
 }

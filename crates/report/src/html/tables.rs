@@ -65,6 +65,17 @@ pub fn interval(p: &Parameter) -> Markup {
     }
 }
 
+/// Returns a figure over its interval.
+pub fn over_interval(p: &Parameter) -> Markup {
+    html! {
+        @match shown(p) {
+            Some(_) => (figure(p)),
+            None => span.none { (show::NONE) },
+        }
+        (interval(p))
+    }
+}
+
 /// Returns a time per byte with its interval.
 pub fn per_byte(p: &PerByte) -> Markup {
     let bound = if p.status == Status::UpperBound { "≤ " } else { "" };

@@ -2,14 +2,12 @@
 
 use super::Subject;
 use crate::html::grid::{grid, heads, row};
-use crate::html::parts::{figure, shown};
-use crate::html::tables::{interval, marks};
+use crate::html::tables::{marks, over_interval, per_byte};
 use crate::notes::Notes;
 use crate::onesided::bandwidth;
 use maud::{Markup, html};
 use netdyno_measure::onesided::record::{OperationFigures, TIMES, TransferTimes};
-use netdyno_measure::record::Parameter;
-use netdyno_measure::show::{Bytes, NONE, number_and_interval};
+use netdyno_measure::show::Bytes;
 
 /// Returns the letters of the doubts about a layer that concern no single time.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
@@ -30,23 +28,11 @@ pub fn sizes(subject: &Subject<'_>, operation: &OperationFigures, notes: &Notes<
     };
     html! {
         (grid(true, &heads, &rows))
-        @if let Some(per_byte) = operation.G.value_ns_per_byte {
-            p { "G " (number_and_interval(per_byte, operation.G.ci_ns_per_byte)) " ns/B" }
-        }
+        @if operation.G.value_ns_per_byte.is_some() { p { "G " (per_byte(&operation.G)) } }
     }
 }
 
 fn cells(size: &TransferTimes) -> impl Iterator<Item = Markup> {
     let bandwidth = bandwidth(size);
-    size.times().map(|(_, time)| cell(time)).into_iter().chain([html! { (bandwidth) }])
-}
-
-fn cell(time: &Parameter) -> Markup {
-    html! {
-        @match shown(time) {
-            Some(_) => (figure(time)),
-            None => span.none { (NONE) },
-        }
-        (interval(time))
-    }
+    size.times().map(|(_, time)| over_interval(time)).into_iter().chain([html! { (bandwidth) }])
 }

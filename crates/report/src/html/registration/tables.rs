@@ -2,13 +2,11 @@
 
 use super::Subject;
 use crate::html::grid::{grid, heads, row};
-use crate::html::parts::{figure, shown};
-use crate::html::tables::{interval, marks};
+use crate::html::tables::{marks, over_interval};
 use crate::notes::Notes;
 use crate::registration::HEADINGS;
 use maud::{Markup, html};
-use netdyno_measure::record::Parameter;
-use netdyno_measure::show::{Bytes, NONE};
+use netdyno_measure::show::Bytes;
 
 /// Returns the letters of the doubts about a layer that concern no single cost.
 pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
@@ -31,7 +29,7 @@ pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
     };
     let rows = html! {
         @for size in &subject.found.sizes {
-            (row(Bytes(size.size_bytes).to_string(), size.times().map(|(_, cost)| cell(cost))))
+            (row(Bytes(size.size_bytes).to_string(), size.times().map(|(_, cost)| over_interval(cost))))
         }
     };
     grid(true, &heads, &rows)
@@ -45,20 +43,10 @@ pub fn fixed(subject: &Subject<'_>) -> Markup {
             div.scroll {
                 table {
                     tbody {
-                        @for fixed in &subject.found.fixed { (row(&fixed.name, [cell(&fixed.cost)])) }
+                        @for fixed in &subject.found.fixed { (row(&fixed.name, [over_interval(&fixed.cost)])) }
                     }
                 }
             }
         }
-    }
-}
-
-fn cell(cost: &Parameter) -> Markup {
-    html! {
-        @match shown(cost) {
-            Some(_) => (figure(cost)),
-            None => span.none { (NONE) },
-        }
-        (interval(cost))
     }
 }
