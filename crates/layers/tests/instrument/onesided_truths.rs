@@ -197,6 +197,16 @@ fn one_sided_operations_come_back_from_random_truths() {
     assert!(runs < RUNS || held * 100 >= intervals * 93, "{held} of {intervals} intervals hold the truth");
 }
 
+/// Parameters that were read wrongly once: the processor set the pace, and chance made two slopes alike.
+#[test]
+fn what_was_wrong_once_is_right() {
+    for seed in [203_506_763_884_248] {
+        let drawn = draw(seed);
+        let found = extract(&launches(&drawn, seed), 0.95, PRECISION).unwrap();
+        assert_eq!(contradictions(&drawn, &found), [""; 0], "{seed}: {}", drawn.text);
+    }
+}
+
 /// The time for each byte is known only if the gap grows by it between the largest sizes.
 #[test]
 fn no_gap_per_byte_is_given_where_the_processor_sets_the_pace() {

@@ -59,8 +59,8 @@ fn bent(operation: &OperationFigures) -> Option<Doubt> {
     let (first, last) = (&operation.sizes[first], &operation.sizes[last]);
     (operation.G.status == Status::Unobservable && operation.sizes.iter().all(is_known)).then(|| {
         let text = format!(
-            "{}: the time for each further byte is not the same between {} and {}, so that no G is given: \
-             choose another --largest",
+            "{}: from {} to {} the gap grows unevenly, or hardly at all, so that no G is given: choose another \
+             --largest",
             operation.operation.name(),
             Bytes(first.size_bytes),
             Bytes(last.size_bytes)

@@ -15,6 +15,9 @@ use crate::stats::median;
 const WINDOW_BOUND: f64 = 2.0;
 /// The gap per byte is constant if it differs by at most this share between the three largest sizes.
 const CONSTANT: f64 = 0.25;
+/// The gap per byte shows if the last step of sizes makes at least this share of the largest gap. A smaller rise may
+/// be chance.
+const SHOWS: f64 = 0.1;
 
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their shapes.
@@ -97,8 +100,9 @@ impl OnesidedLaunches<'_> {
         };
         let before = slope(gap_ns(of_small), gap_ns(of_middle), small, middle);
         let last = slope(gap_ns(of_middle), gap_ns(of_large), middle, large);
+        let shows = gap_ns(of_large) - gap_ns(of_middle) >= SHOWS * gap_ns(of_large);
         // A comparison with an unknown slope is false.
-        if !(last > 0.0 && (before - last).abs() <= CONSTANT * last) {
+        if !(shows && (before - last).abs() <= CONSTANT * last) {
             return PerByte::unobservable();
         }
         let of_launch = |launch: &OnesidedLaunch| {
