@@ -32,8 +32,9 @@
  * most as many requests as slots may be outstanding. Every process may issue requests. It replies
  * only inside `answer`, and handles replies only inside `take_reply`.
  *
- * Registered memory can also be accessed by other processes without a receive, by put and get
- * (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED). The memory of both sides must be registered.
+ * Registered memory can also be accessed by other processes without a receive, by put, get and
+ * fetch_add (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED, NETDYNO_FETCH_ADD). The memory of both sides must
+ * be registered.
  *
  * When a process dies, the other processes must see an error or be ended within a bounded time. A
  * layer that cannot detect this may report that nothing has arrived: netdyno gives up after ten
@@ -70,6 +71,8 @@ enum netdyno_capability {
     NETDYNO_REGISTERS = 1 << 4,
     /* key, put, get, flush. Requires NETDYNO_REGISTERS and messages. */
     NETDYNO_ONE_SIDED = 1 << 5,
+    /* fetch_add. Requires NETDYNO_ONE_SIDED. */
+    NETDYNO_FETCH_ADD = 1 << 6,
 };
 
 /* Arguments of open, some of which it changes. */
@@ -94,8 +97,9 @@ struct netdyno_options {
      * open. */
     char *error;
 
-    /* The capabilities among NETDYNO_REGISTERS and NETDYNO_ONE_SIDED that this channel will use.
-     * The layer may omit set-up that only the others need, if it has a cost. */
+    /* In: the capabilities among NETDYNO_BLOCKS, NETDYNO_REGISTERS, NETDYNO_ONE_SIDED and
+     * NETDYNO_FETCH_ADD that this channel will use. The layer may omit set-up that only the others
+     * need, if it has a cost. Out: without NETDYNO_FETCH_ADD if the library does not have it here. */
     uint64_t uses;
 };
 
@@ -218,6 +222,12 @@ struct netdyno_layer {
 
     /* NETDYNO_ONE_SIDED: waits until all completed puts to `rank` are visible there. */
     int (*flush)(struct netdyno_channel *channel, int32_t rank);
+
+    /* NETDYNO_FETCH_ADD: adds `operand` to the 64-bit word of the other region, atomically among such
+     * operations, and copies its previous value to the region here. Both words are aligned, and
+     * `bytes` is 8. Posted and completed like a get. */
+    int (*fetch_add)(struct netdyno_channel *channel, uint32_t slot,
+                     const struct netdyno_transfer *transfer, uint64_t operand);
 };
 
 extern const struct netdyno_layer netdyno_layer;

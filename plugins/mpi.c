@@ -24,6 +24,7 @@ struct netdyno_channel {
     MPI_Comm comm;
     MPI_Win window; /* MPI_WIN_NULL if no memory will be registered */
     uint32_t slots;
+    uint64_t *operands; /* of each send slot: the number that fetch_add adds */
     /* Receives, followed by sends. */
     MPI_Request requests[];
 };
@@ -116,6 +117,29 @@ static int uses_window(const struct netdyno_options *options)
     return options->size >= end && options->uses & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED);
 }
 
+static void release(struct netdyno_channel *channel)
+{
+    free(channel->operands);
+    free(channel);
+}
+
+/* Returns memory for a channel, or NULL after writing an error. */
+static struct netdyno_channel *make(const struct netdyno_options *options)
+{
+    size_t slots = options->slots;
+    struct netdyno_channel *channel = malloc(sizeof *channel + 2 * slots * sizeof(MPI_Request));
+    uint64_t *operands = calloc(slots, sizeof *operands);
+
+    if (!channel || !operands) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
+        free(operands);
+        free(channel);
+        return NULL;
+    }
+    channel->operands = operands;
+    return channel;
+}
+
 static struct netdyno_channel *mpi_open(struct netdyno_options *options)
 {
     struct netdyno_channel *channel;
@@ -126,22 +150,20 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
         return NULL;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    channel = malloc(sizeof *channel + 2 * (size_t)options->slots * sizeof(MPI_Request));
-    if (!channel) {
-        snprintf(options->error, NETDYNO_TEXT_BYTES, "no memory");
+    channel = make(options);
+    if (!channel)
         return NULL;
-    }
     /* Messages of one channel never match receives of another. The duplicate inherits the error
      * handler. */
     if (told(options->error, "MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &channel->comm))) {
-        free(channel);
+        release(channel);
         return NULL;
     }
     channel->error = options->error;
     channel->window = MPI_WIN_NULL;
     if (uses_window(options) && open_window(channel)) {
         MPI_Comm_free(&channel->comm);
-        free(channel);
+        release(channel);
         return NULL;
     }
     channels++;
@@ -290,37 +312,56 @@ static int mpi_key(struct netdyno_channel *channel, struct netdyno_region *regio
     return sizeof region->address;
 }
 
-static int copy(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer,
-                int is_put)
+/* Returns the other side of a transfer. Returns -1 after writing an error if MPI cannot carry it. */
+static int find(struct netdyno_channel *channel, const struct netdyno_transfer *transfer, MPI_Aint *there)
 {
-    unsigned char *here = transfer->region->memory + transfer->offset;
-    MPI_Request *request = &channel->requests[channel->slots + slot];
-    int bytes = (int)transfer->bytes;
-    MPI_Aint there;
-
-    if (transfer->bytes > INT_MAX || transfer->key.length != sizeof there) {
+    if (transfer->bytes > INT_MAX || transfer->key.length != sizeof *there) {
         snprintf(channel->error, NETDYNO_TEXT_BYTES, "MPI cannot carry %zu bytes by a key of %zu",
                  transfer->bytes, transfer->key.length);
         return -1;
     }
-    memcpy(&there, transfer->key.bytes, sizeof there);
-    there = MPI_Aint_add(there, (MPI_Aint)transfer->key_offset);
-    return is_put ? told(channel->error, "MPI_Rput",
-                         MPI_Rput(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE,
-                                  channel->window, request))
-                  : told(channel->error, "MPI_Rget",
-                         MPI_Rget(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE,
-                                  channel->window, request));
+    memcpy(there, transfer->key.bytes, sizeof *there);
+    *there = MPI_Aint_add(*there, (MPI_Aint)transfer->key_offset);
+    return 0;
 }
 
 static int mpi_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
-    return copy(channel, slot, transfer, 1);
+    int bytes = (int)transfer->bytes;
+    MPI_Aint there;
+
+    if (find(channel, transfer, &there))
+        return -1;
+    return told(channel->error, "MPI_Rput",
+                MPI_Rput(transfer->region->memory + transfer->offset, bytes, MPI_BYTE, transfer->rank, there,
+                         bytes, MPI_BYTE, channel->window, &channel->requests[channel->slots + slot]));
 }
 
 static int mpi_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
-    return copy(channel, slot, transfer, 0);
+    int bytes = (int)transfer->bytes;
+    MPI_Aint there;
+
+    if (find(channel, transfer, &there))
+        return -1;
+    return told(channel->error, "MPI_Rget",
+                MPI_Rget(transfer->region->memory + transfer->offset, bytes, MPI_BYTE, transfer->rank, there,
+                         bytes, MPI_BYTE, channel->window, &channel->requests[channel->slots + slot]));
+}
+
+static int mpi_fetch_add(struct netdyno_channel *channel, uint32_t slot,
+                         const struct netdyno_transfer *transfer, uint64_t operand)
+{
+    MPI_Aint there;
+
+    if (find(channel, transfer, &there))
+        return -1;
+    channel->operands[slot] = operand;
+    return told(channel->error, "MPI_Rget_accumulate",
+                MPI_Rget_accumulate(&channel->operands[slot], 1, MPI_UINT64_T,
+                                    transfer->region->memory + transfer->offset, 1, MPI_UINT64_T,
+                                    transfer->rank, there, 1, MPI_UINT64_T, MPI_SUM, channel->window,
+                                    &channel->requests[channel->slots + slot]));
 }
 
 static int mpi_flush(struct netdyno_channel *channel, int32_t rank)
@@ -368,14 +409,15 @@ static int mpi_close(struct netdyno_channel *channel)
             MPI_Finalize();
     }
     if (is_free)
-        free(channel);
+        release(channel);
     return is_free ? 0 : 1;
 }
 
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED,
+    .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED
+                    | NETDYNO_FETCH_ADD,
     .name = "mpi",
     .open = mpi_open,
     .describe = mpi_describe,
@@ -392,4 +434,5 @@ const struct netdyno_layer netdyno_layer = {
     .put = mpi_put,
     .get = mpi_get,
     .flush = mpi_flush,
+    .fetch_add = mpi_fetch_add,
 };

@@ -1,4 +1,5 @@
-/* libfabric as a layer: tagged messages between reliable endpoints (FI_EP_RDM) of one provider.
+/* libfabric as a layer: tagged messages, RMA and atomics between reliable endpoints (FI_EP_RDM) of
+ * one provider.
  *
  *     netdyno logp --over ofi:tcp
  *
@@ -6,11 +7,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "layer.h"
 
+#include <limits.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -32,15 +36,33 @@ enum state {
     CANCELLED, /* cancelled before completion */
 };
 
-/* A send or a receive. */
+enum kind { RECEIVE, SEND, PUT, GET, FETCH_ADD };
+
+static const char *const calls[] = { "fi_trecv", "fi_tsend", "fi_writemsg", "fi_read", "fi_fetch_atomic" };
+
+/* The key of a region. */
+struct key {
+    uint64_t key;
+    uint64_t address; /* as fi_write and fi_read count: 0 unless the provider uses virtual addresses */
+};
+
+/* An operation in a slot. */
 struct operation {
     struct fi_context2 context; /* for the provider; first, so that a completion's context points here */
     enum state state;
-    int is_send;
+    enum kind kind;
     void *buffer;
     size_t bytes; /* size of the buffer; after completion, of the message */
     int32_t rank; /* rank of the other process; after completion, of the sender */
+    void *descriptor; /* of the registered buffer, for put, get and fetch_add */
+    struct key there; /* the other side of put, get and fetch_add */
+    uint64_t operand; /* the number to add */
     struct operation *next;
+};
+
+struct netdyno_region {
+    struct fid_mr *registered;
+    unsigned char *memory;
 };
 
 /* Operations that wait for space in the provider, in the order of posting. */
@@ -58,6 +80,7 @@ struct netdyno_channel {
     struct fid_ep *endpoint;
     fi_addr_t *peers; /* indexed by rank */
     int32_t rank;
+    uint64_t uses;
     uint64_t next_key;
     uint32_t slots;
     struct line receives, sends;
@@ -100,23 +123,23 @@ static const char *provider_in(const struct netdyno_options *options)
     return provider;
 }
 
-static int registers(const struct netdyno_options *options)
+/* Returns the capabilities that this channel will use. */
+static uint64_t uses_of(const struct netdyno_options *options)
 {
     size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
 
-    return options->size >= end && options->uses & NETDYNO_REGISTERS;
+    return options->size >= end ? options->uses : 0;
 }
 
-/* Returns the provider's information that matches the needs of this layer, or NULL after writing an
+/* Returns the provider's information that has the capabilities `caps`, or NULL after writing an
  * error. */
-static struct fi_info *info_of(const struct netdyno_options *options, const char *provider)
+static struct fi_info *info_with(const struct netdyno_options *options, const char *provider, uint64_t caps)
 {
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
     int code = -FI_ENOMEM;
 
     if (hints) {
-        /* Memory is registered for remote access too, so any registration needs FI_RMA. */
-        hints->caps = FI_TAGGED | (registers(options) ? FI_RMA : 0);
+        hints->caps = caps;
         hints->mode = FI_CONTEXT | FI_CONTEXT2;
         hints->ep_attr->type = FI_EP_RDM;
         hints->tx_attr->msg_order = FI_ORDER_SAS;
@@ -124,17 +147,32 @@ static struct fi_info *info_of(const struct netdyno_options *options, const char
         hints->domain_attr->threading = FI_THREAD_DOMAIN;
         hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
         hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        if (uses_of(options) & NETDYNO_ONE_SIDED)
+            hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
         hints->fabric_attr->prov_name = strdup(provider);
         code = fi_getinfo(API, NULL, NULL, 0, hints, &info);
         fi_freeinfo(hints);
     }
     if (code == -FI_ENODATA)
         snprintf(options->error, NETDYNO_TEXT_BYTES,
-                 "libfabric has no provider '%s' with tagged messages here: `fi_info -l` lists what it has",
-                 provider);
+                 "libfabric has no provider '%s' with tagged messages%s here: `fi_info -l` lists what it has",
+                 provider, caps & FI_RMA ? " and RMA" : "");
     else
         told(options->error, "fi_getinfo", code);
     return info;
+}
+
+/* Returns the provider's information that matches the needs of this layer, or NULL after writing an
+ * error. Many providers have no atomics. */
+static struct fi_info *info_of(const struct netdyno_options *options, const char *provider)
+{
+    /* Memory is registered for remote access too, so any registration needs FI_RMA. */
+    uint64_t caps = FI_TAGGED | (uses_of(options) & NETDYNO_REGISTERS ? FI_RMA : 0);
+    struct fi_info *info = NULL;
+
+    if (uses_of(options) & NETDYNO_FETCH_ADD)
+        info = info_with(options, provider, caps | FI_ATOMIC);
+    return info ? info : info_with(options, provider, caps);
 }
 
 static void release(struct netdyno_channel *channel)
@@ -155,17 +193,44 @@ static void release(struct netdyno_channel *channel)
     free(channel);
 }
 
+/* Opens the completion queue. A queue that can sleep may cost more, so only channels that sleep have
+ * one. */
+static int make_queue(struct netdyno_channel *channel)
+{
+    int sleeps = (channel->uses & NETDYNO_BLOCKS) != 0;
+    struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED,
+                             .size = 2 * (size_t)channel->slots,
+                             .wait_obj = sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
+    int code = fi_cq_open(channel->domain, &cq, &channel->cq, NULL);
+
+    if (code == 0 || !sleeps)
+        return told(channel->error, "fi_cq_open", code);
+    snprintf(channel->error, NETDYNO_TEXT_BYTES,
+             "the provider '%s' has no completion queue that can sleep: use --wait spin or yield",
+             channel->info->fabric_attr->prov_name);
+    return -1;
+}
+
+static int has_fetch_add(struct netdyno_channel *channel)
+{
+    struct fi_atomic_attr attr;
+
+    return channel->info->caps & FI_ATOMIC
+           && fi_query_atomic(channel->domain, FI_UINT64, FI_SUM, &attr, FI_FETCH_ATOMIC) == 0;
+}
+
 static int make(struct netdyno_channel *channel)
 {
     struct fi_av_attr av = { .type = channel->info->domain_attr->av_type };
-    struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = 2 * (size_t)channel->slots };
     struct fi_info *info = channel->info;
     char *error = channel->error;
 
+    /* Only puts ask for FI_DELIVERY_COMPLETE. */
+    info->tx_attr->op_flags = 0;
     if (told(error, "fi_fabric", fi_fabric(info->fabric_attr, &channel->fabric, NULL))
         || told(error, "fi_domain", fi_domain(channel->fabric, info, &channel->domain, NULL))
         || told(error, "fi_av_open", fi_av_open(channel->domain, &av, &channel->av, NULL))
-        || told(error, "fi_cq_open", fi_cq_open(channel->domain, &cq, &channel->cq, NULL))
+        || make_queue(channel)
         || told(error, "fi_endpoint", fi_endpoint(channel->domain, info, &channel->endpoint, NULL))
         || told(error, "fi_ep_bind", fi_ep_bind(channel->endpoint, &channel->av->fid, 0))
         || told(error, "fi_ep_bind",
@@ -191,6 +256,7 @@ static struct netdyno_channel *ofi_open(struct netdyno_options *options)
     channel->error = options->error;
     channel->info = info;
     channel->rank = options->rank;
+    channel->uses = uses_of(options);
     channel->slots = options->slots;
     channel->receives.end = &channel->receives.first;
     channel->sends.end = &channel->sends.first;
@@ -199,6 +265,8 @@ static struct netdyno_channel *ofi_open(struct netdyno_options *options)
         release(channel);
         return NULL;
     }
+    if (channel->uses & NETDYNO_FETCH_ADD && !has_fetch_add(channel))
+        options->uses &= ~(uint64_t)NETDYNO_FETCH_ADD;
     if (options->largest > info->ep_attr->max_msg_size)
         options->largest = info->ep_attr->max_msg_size;
     return channel;
@@ -236,17 +304,50 @@ static int ofi_connect(struct netdyno_channel *channel, const struct netdyno_add
     return 0;
 }
 
+/* Starts a put. It completes when the bytes are in the memory of the other process. */
+static ssize_t start_put(struct netdyno_channel *channel, struct operation *put)
+{
+    struct iovec here = { .iov_base = put->buffer, .iov_len = put->bytes };
+    struct fi_rma_iov there = { .addr = put->there.address, .len = put->bytes, .key = put->there.key };
+    struct fi_msg_rma message = {
+        .msg_iov = &here,
+        .desc = &put->descriptor,
+        .iov_count = 1,
+        .addr = channel->peers[put->rank],
+        .rma_iov = &there,
+        .rma_iov_count = 1,
+        .context = &put->context,
+    };
+
+    return fi_writemsg(channel->endpoint, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
 /* Starts an operation. A message carries the rank of its sender as its tag. */
 static ssize_t start(struct netdyno_channel *channel, struct operation *operation)
 {
-    if (operation->is_send)
+    int is_from_any = operation->rank == NETDYNO_ANY_RANK;
+
+    switch (operation->kind) {
+    case RECEIVE:
+        return fi_trecv(channel->endpoint, operation->buffer, operation->bytes, NULL, FI_ADDR_UNSPEC,
+                        is_from_any ? 0 : (uint64_t)operation->rank, is_from_any ? UINT64_MAX : 0,
+                        &operation->context);
+    case SEND:
         return fi_tsend(channel->endpoint, operation->buffer, operation->bytes, NULL,
                         channel->peers[operation->rank], (uint64_t)channel->rank, &operation->context);
-    if (operation->rank == NETDYNO_ANY_RANK)
-        return fi_trecv(channel->endpoint, operation->buffer, operation->bytes, NULL, FI_ADDR_UNSPEC, 0,
-                        UINT64_MAX, &operation->context);
-    return fi_trecv(channel->endpoint, operation->buffer, operation->bytes, NULL, FI_ADDR_UNSPEC,
-                    (uint64_t)operation->rank, 0, &operation->context);
+    case PUT:
+        return start_put(channel, operation);
+    case GET:
+        return fi_read(channel->endpoint, operation->buffer, operation->bytes, operation->descriptor,
+                       channel->peers[operation->rank], operation->there.address, operation->there.key,
+                       &operation->context);
+    case FETCH_ADD:
+        return fi_fetch_atomic(channel->endpoint, &operation->operand, 1, NULL, operation->buffer,
+                               operation->descriptor, channel->peers[operation->rank],
+                               operation->there.address, operation->there.key, FI_UINT64, FI_SUM,
+                               &operation->context);
+    }
+    return -FI_EINVAL;
 }
 
 /* Passes waiting operations to the provider until it has no more space. */
@@ -261,7 +362,7 @@ static int advance(struct netdyno_channel *channel, struct line *line)
         line->first = operation->next;
         if (!line->first)
             line->end = &line->first;
-        if (told(channel->error, operation->is_send ? "fi_tsend" : "fi_trecv", code)) {
+        if (told(channel->error, calls[operation->kind], code)) {
             operation->state = DONE;
             return -1;
         }
@@ -284,7 +385,7 @@ static int ofi_post_receive(struct netdyno_channel *channel, uint32_t slot, int3
 {
     struct operation *receive = &channel->operations[slot];
 
-    receive->is_send = 0;
+    receive->kind = RECEIVE;
     receive->buffer = buffer;
     receive->bytes = bytes;
     receive->rank = rank;
@@ -296,7 +397,7 @@ static int ofi_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t
 {
     struct operation *send = &channel->operations[channel->slots + slot];
 
-    send->is_send = 1;
+    send->kind = SEND;
     send->buffer = (void *)buffer;
     send->bytes = bytes;
     send->rank = rank;
@@ -321,29 +422,46 @@ static int take_error(struct netdyno_channel *channel)
     if (operation)
         operation->state = DONE;
     snprintf(channel->error, NETDYNO_TEXT_BYTES, "%s failed: %s",
-             operation && operation->is_send ? "a send" : "a receive", fi_strerror(failed.err));
+             operation ? calls[operation->kind] : "libfabric", fi_strerror(failed.err));
     return -1;
 }
 
-static int progress(struct netdyno_channel *channel)
+/* Handles what a call returned that reads completions. Then starts operations that waited for
+ * space. */
+static int handle(struct netdyno_channel *channel, const struct fi_cq_tagged_entry *completed, ssize_t count)
 {
-    struct fi_cq_tagged_entry completed[COMPLETIONS];
-    ssize_t count = fi_cq_read(channel->cq, completed, COMPLETIONS);
-
     if (count == -FI_EAVAIL && take_error(channel))
         return -1;
-    if (count < 0 && count != -FI_EAGAIN && count != -FI_EAVAIL)
+    if (count < 0 && count != -FI_EAGAIN && count != -FI_EAVAIL && count != -FI_EINTR)
         return told(channel->error, "fi_cq_read", count);
     for (ssize_t nth = 0; nth < count; nth++) {
         struct operation *operation = completed[nth].op_context;
 
         operation->state = DONE;
-        if (!operation->is_send) {
+        if (operation->kind == RECEIVE) {
             operation->bytes = completed[nth].len;
             operation->rank = (int32_t)completed[nth].tag;
         }
     }
     return advance(channel, &channel->receives) || advance(channel, &channel->sends) ? -1 : 0;
+}
+
+static int progress(struct netdyno_channel *channel)
+{
+    struct fi_cq_tagged_entry completed[COMPLETIONS];
+
+    return handle(channel, completed, fi_cq_read(channel->cq, completed, COMPLETIONS));
+}
+
+static int ofi_block(struct netdyno_channel *channel, uint64_t timeout_ns)
+{
+    struct fi_cq_tagged_entry completed[COMPLETIONS];
+    uint64_t timeout_ms = timeout_ns / 1000000 + 1;
+
+    if (timeout_ms > INT_MAX)
+        timeout_ms = INT_MAX;
+    return handle(channel, completed,
+                  fi_cq_sread(channel->cq, completed, COMPLETIONS, NULL, (int)timeout_ms));
 }
 
 static int ofi_test_receive(struct netdyno_channel *channel, uint32_t slot, struct netdyno_arrival *arrival)
@@ -409,17 +527,85 @@ static int ofi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
 static struct netdyno_region *ofi_register(struct netdyno_channel *channel, void *memory, size_t bytes)
 {
     uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    struct fid_mr *region;
+    struct netdyno_region *region = malloc(sizeof *region);
 
-    if (told(channel->error, "fi_mr_reg",
-             fi_mr_reg(channel->domain, memory, bytes, access, 0, channel->next_key++, 0, &region, NULL)))
+    if (!region) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "no memory");
         return NULL;
-    return (struct netdyno_region *)region;
+    }
+    region->memory = memory;
+    if (told(channel->error, "fi_mr_reg",
+             fi_mr_reg(channel->domain, memory, bytes, access, 0, channel->next_key++, 0, &region->registered,
+                       NULL))) {
+        free(region);
+        return NULL;
+    }
+    return region;
 }
 
 static int ofi_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
 {
-    return told(channel->error, "fi_close", fi_close(&((struct fid_mr *)region)->fid));
+    int failed = told(channel->error, "fi_close", fi_close(&region->registered->fid));
+
+    free(region);
+    return failed;
+}
+
+static int ofi_key(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes, size_t room)
+{
+    int is_virtual = (channel->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    struct key key = { .key = fi_mr_key(region->registered),
+                       .address = is_virtual ? (uint64_t)(uintptr_t)region->memory : 0 };
+
+    if (key.key == FI_KEY_NOTAVAIL || room < sizeof key) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "fi_mr_key: the provider's keys are too long");
+        return -1;
+    }
+    memcpy(bytes, &key, sizeof key);
+    return sizeof key;
+}
+
+static int reach(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer,
+                 enum kind kind, uint64_t operand)
+{
+    struct operation *operation = &channel->operations[channel->slots + slot];
+
+    if (transfer->key.length != sizeof operation->there) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "a key of %zu bytes is none of ofi", transfer->key.length);
+        return -1;
+    }
+    memcpy(&operation->there, transfer->key.bytes, sizeof operation->there);
+    operation->there.address += transfer->key_offset;
+    operation->kind = kind;
+    operation->buffer = transfer->region->memory + transfer->offset;
+    operation->descriptor = fi_mr_desc(transfer->region->registered);
+    operation->bytes = transfer->bytes;
+    operation->rank = transfer->rank;
+    operation->operand = operand;
+    return post(channel, &channel->sends, operation);
+}
+
+static int ofi_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    return reach(channel, slot, transfer, PUT, 0);
+}
+
+static int ofi_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    return reach(channel, slot, transfer, GET, 0);
+}
+
+static int ofi_fetch_add(struct netdyno_channel *channel, uint32_t slot,
+                         const struct netdyno_transfer *transfer, uint64_t operand)
+{
+    return reach(channel, slot, transfer, FETCH_ADD, operand);
+}
+
+static int ofi_flush(struct netdyno_channel *channel, int32_t rank)
+{
+    (void)channel;
+    (void)rank;
+    return 0; /* FI_DELIVERY_COMPLETE: a completed put is visible already */
 }
 
 /* Waits for the sends for a while, because a provider may delay a message until its next call.
@@ -442,7 +628,7 @@ static int ofi_close(struct netdyno_channel *channel)
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_REGISTERS,
+    .capabilities = NETDYNO_BLOCKS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED | NETDYNO_FETCH_ADD,
     .name = "ofi",
     .open = ofi_open,
     .describe = ofi_describe,
@@ -453,7 +639,13 @@ const struct netdyno_layer netdyno_layer = {
     .test_receive = ofi_test_receive,
     .test_send = ofi_test_send,
     .cancel_receive = ofi_cancel_receive,
+    .block = ofi_block,
     .close = ofi_close,
     .register_memory = ofi_register,
     .deregister_memory = ofi_deregister,
+    .key = ofi_key,
+    .put = ofi_put,
+    .get = ofi_get,
+    .flush = ofi_flush,
+    .fetch_add = ofi_fetch_add,
 };

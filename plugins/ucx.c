@@ -1,4 +1,4 @@
-/* UCX as a layer: tagged messages of UCP over chosen transports.
+/* UCX as a layer: tagged messages, RMA and atomics of UCP over chosen transports.
  *
  *     netdyno logp --over ucx:tcp
  *
@@ -7,6 +7,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "layer.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +18,32 @@
 
 /* Timeout in seconds for cancelling and closing. */
 #define PATIENCE_S 1.0
+/* Timeout in seconds for a flush. */
+#define FLUSH_S 10.0
 /* Maximum length of the transports' names, with the terminating 0. */
 #define NAMES 256
+/* Maximum length of the key of a region. */
+#define KEY 1024
 
 /* A send or a receive. `request` is UCP's, and NULL if the operation is complete. */
 struct operation {
     void *request;
     size_t bytes; /* length of the received message */
     int32_t rank; /* rank of its sender */
+    uint64_t operand; /* the number to add, for fetch_add */
+};
+
+struct netdyno_region {
+    ucp_mem_h registered;
+    unsigned char *memory;
+};
+
+/* The other side of the latest put, get or fetch_add to a process: its key, and what UCP unpacked
+ * from it. The key consists of the region's address and UCP's packed key. */
+struct remote {
+    unsigned char key[KEY];
+    size_t length;
+    ucp_rkey_h unpacked;
 };
 
 struct netdyno_channel {
@@ -32,7 +52,11 @@ struct netdyno_channel {
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_ep_h *peers; /* indexed by rank; NULL if there is no connection */
+    struct remote *remotes; /* indexed by rank */
     int32_t rank;
+    uint32_t ranks;
+    uint64_t uses;
+    int descriptor; /* becomes readable when progress may be possible, for channels that sleep */
     uint32_t slots;
     struct operation operations[]; /* receives, then sends */
 };
@@ -79,19 +103,28 @@ static int transports_in(const struct netdyno_options *options, char *transports
     return 0;
 }
 
-static int registers(const struct netdyno_options *options)
+/* Returns the capabilities that this channel will use. */
+static uint64_t uses_of(const struct netdyno_options *options)
 {
     size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
 
-    return options->size >= end && options->uses & NETDYNO_REGISTERS;
+    return options->size >= end ? options->uses : 0;
 }
 
-static int make_context(struct netdyno_channel *channel, const struct netdyno_options *options)
+/* Each feature may exclude transports, so only those are requested that the channel uses. */
+static uint64_t features(uint64_t uses)
+{
+    /* Memory is registered for remote access too, so any registration needs the RMA feature. */
+    return UCP_FEATURE_TAG | (uses & NETDYNO_REGISTERS ? UCP_FEATURE_RMA : 0)
+           | (uses & NETDYNO_FETCH_ADD ? UCP_FEATURE_AMO64 : 0)
+           | (uses & NETDYNO_BLOCKS ? UCP_FEATURE_WAKEUP : 0);
+}
+
+static int make_context(struct netdyno_channel *channel)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
-        /* Memory is registered for remote access too, so any registration needs the RMA feature. */
-        .features = UCP_FEATURE_TAG | (registers(options) ? UCP_FEATURE_RMA : 0),
+        .features = features(channel->uses),
         .name = "netdyno",
     };
     ucp_config_t *config;
@@ -113,20 +146,36 @@ static int make_context(struct netdyno_channel *channel, const struct netdyno_op
     return failed;
 }
 
+static int make_worker(struct netdyno_channel *channel)
+{
+    ucp_worker_params_t params = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                   .thread_mode = UCS_THREAD_MODE_SINGLE };
+
+    if (told(channel->error, "ucp_worker_create",
+             ucp_worker_create(channel->context, &params, &channel->worker)))
+        return -1;
+    if (!(channel->uses & NETDYNO_BLOCKS))
+        return 0;
+    return told(channel->error, "ucp_worker_get_efd",
+                ucp_worker_get_efd(channel->worker, &channel->descriptor));
+}
+
 static void release(struct netdyno_channel *channel)
 {
+    for (uint32_t rank = 0; channel->remotes && rank < channel->ranks; rank++)
+        if (channel->remotes[rank].unpacked)
+            ucp_rkey_destroy(channel->remotes[rank].unpacked);
     if (channel->worker)
         ucp_worker_destroy(channel->worker);
     if (channel->context)
         ucp_cleanup(channel->context);
     free(channel->peers);
+    free(channel->remotes);
     free(channel);
 }
 
 static struct netdyno_channel *ucx_open(struct netdyno_options *options)
 {
-    ucp_worker_params_t params = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                                   .thread_mode = UCS_THREAD_MODE_SINGLE };
     struct netdyno_channel *channel =
         calloc(1, sizeof *channel + 2 * (size_t)options->slots * sizeof(struct operation));
 
@@ -136,11 +185,13 @@ static struct netdyno_channel *ucx_open(struct netdyno_options *options)
     }
     channel->error = options->error;
     channel->rank = options->rank;
+    channel->ranks = (uint32_t)options->ranks;
+    channel->uses = uses_of(options);
     channel->slots = options->slots;
     channel->peers = calloc((size_t)options->ranks, sizeof *channel->peers);
-    if (!channel->peers || transports_in(options, channel->transports) || make_context(channel, options)
-        || told(channel->error, "ucp_worker_create",
-                ucp_worker_create(channel->context, &params, &channel->worker))) {
+    channel->remotes = calloc((size_t)options->ranks, sizeof *channel->remotes);
+    if (!channel->peers || !channel->remotes || transports_in(options, channel->transports)
+        || make_context(channel) || make_worker(channel)) {
         release(channel);
         return NULL;
     }
@@ -297,6 +348,21 @@ static int ucx_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
     return told(channel->error, "a receive failed", status) ? -1 : 1;
 }
 
+/* Arming the worker fails if progress is possible already. */
+static int ucx_block(struct netdyno_channel *channel, uint64_t timeout_ns)
+{
+    struct pollfd wait = { .fd = channel->descriptor, .events = POLLIN };
+    uint64_t timeout_ms = timeout_ns / 1000000 + 1;
+    ucs_status_t status = ucp_worker_arm(channel->worker);
+
+    if (status == UCS_OK)
+        poll(&wait, 1, timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms);
+    else if (status != UCS_ERR_BUSY)
+        return told(channel->error, "ucp_worker_arm", status);
+    ucp_worker_progress(channel->worker);
+    return 0;
+}
+
 static struct netdyno_region *ucx_register(struct netdyno_channel *channel, void *memory, size_t bytes)
 {
     ucp_mem_map_params_t params = {
@@ -304,16 +370,130 @@ static struct netdyno_region *ucx_register(struct netdyno_channel *channel, void
         .address = memory,
         .length = bytes,
     };
-    ucp_mem_h region;
+    struct netdyno_region *region = malloc(sizeof *region);
 
-    if (told(channel->error, "ucp_mem_map", ucp_mem_map(channel->context, &params, &region)))
+    if (!region) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "no memory");
         return NULL;
-    return (struct netdyno_region *)region;
+    }
+    region->memory = memory;
+    if (told(channel->error, "ucp_mem_map", ucp_mem_map(channel->context, &params, &region->registered))) {
+        free(region);
+        return NULL;
+    }
+    return region;
 }
 
 static int ucx_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
 {
-    return told(channel->error, "ucp_mem_unmap", ucp_mem_unmap(channel->context, (ucp_mem_h)region));
+    int failed = told(channel->error, "ucp_mem_unmap", ucp_mem_unmap(channel->context, region->registered));
+
+    free(region);
+    return failed;
+}
+
+static int ucx_key(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes, size_t room)
+{
+    uint64_t address = (uint64_t)(uintptr_t)region->memory;
+    size_t limit = room < KEY ? room : KEY, length;
+    void *packed;
+
+    if (told(channel->error, "ucp_rkey_pack",
+             ucp_rkey_pack(channel->context, region->registered, &packed, &length)))
+        return -1;
+    length += sizeof address;
+    if (length <= limit) {
+        memcpy(bytes, &address, sizeof address);
+        memcpy((unsigned char *)bytes + sizeof address, packed, length - sizeof address);
+    }
+    ucp_rkey_buffer_release(packed);
+    if (length > limit) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "a key of UCX has %zu bytes, and there is room for %zu",
+                 length, limit);
+        return -1;
+    }
+    return (int)length;
+}
+
+/* Unpacks the key of a transfer, unless it is that of the latest transfer to the same process. */
+static struct remote *remote_of(struct netdyno_channel *channel, const struct netdyno_transfer *transfer)
+{
+    struct remote *remote = &channel->remotes[transfer->rank];
+    const struct netdyno_address *key = &transfer->key;
+
+    if (remote->unpacked && remote->length == key->length
+        && memcmp(remote->key, key->bytes, key->length) == 0)
+        return remote;
+    if (key->length <= sizeof(uint64_t) || key->length > KEY) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "a key of %zu bytes is none of ucx", key->length);
+        return NULL;
+    }
+    if (remote->unpacked)
+        ucp_rkey_destroy(remote->unpacked);
+    remote->unpacked = NULL;
+    memcpy(remote->key, key->bytes, key->length);
+    remote->length = key->length;
+    if (told(channel->error, "ucp_ep_rkey_unpack",
+             ucp_ep_rkey_unpack(channel->peers[transfer->rank], remote->key + sizeof(uint64_t),
+                                &remote->unpacked))) {
+        remote->unpacked = NULL;
+        return NULL;
+    }
+    return remote;
+}
+
+static uint64_t address_of(const struct remote *remote, const struct netdyno_transfer *transfer)
+{
+    uint64_t address;
+
+    memcpy(&address, remote->key, sizeof address);
+    return address + transfer->key_offset;
+}
+
+static int ucx_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    struct remote *remote = remote_of(channel, transfer);
+    ucp_request_param_t params = { .op_attr_mask = 0 };
+
+    if (!remote)
+        return -1;
+    return note(channel, &channel->operations[channel->slots + slot],
+                ucp_put_nbx(channel->peers[transfer->rank], transfer->region->memory + transfer->offset,
+                            transfer->bytes, address_of(remote, transfer), remote->unpacked, &params),
+                "ucp_put_nbx");
+}
+
+static int ucx_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
+{
+    struct remote *remote = remote_of(channel, transfer);
+    ucp_request_param_t params = { .op_attr_mask = 0 };
+
+    if (!remote)
+        return -1;
+    return note(channel, &channel->operations[channel->slots + slot],
+                ucp_get_nbx(channel->peers[transfer->rank], transfer->region->memory + transfer->offset,
+                            transfer->bytes, address_of(remote, transfer), remote->unpacked, &params),
+                "ucp_get_nbx");
+}
+
+static int ucx_fetch_add(struct netdyno_channel *channel, uint32_t slot,
+                         const struct netdyno_transfer *transfer, uint64_t operand)
+{
+    struct remote *remote = remote_of(channel, transfer);
+    struct operation *operation = &channel->operations[channel->slots + slot];
+    ucp_request_param_t params = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER,
+        .datatype = ucp_dt_make_contig(sizeof operand),
+        .reply_buffer = transfer->region->memory + transfer->offset,
+    };
+
+    if (!remote)
+        return -1;
+    operation->operand = operand;
+    return note(channel, operation,
+                ucp_atomic_op_nbx(channel->peers[transfer->rank], UCP_ATOMIC_OP_ADD, &operation->operand, 1,
+                                  address_of(remote, transfer), remote->unpacked, &params),
+                "ucp_atomic_op_nbx");
 }
 
 /* Waits until the request is complete or the time `until` has come. Returns 0 if it is not
@@ -328,6 +508,20 @@ static int ends(struct netdyno_channel *channel, void *request, double until)
         return 0;
     ucp_request_free(request);
     return 1;
+}
+
+/* Waits until the target has all puts, or fails after a timeout. */
+static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
+{
+    ucp_request_param_t params = { .op_attr_mask = 0 };
+    void *request = ucp_ep_flush_nbx(channel->peers[rank], &params);
+
+    if (UCS_PTR_IS_ERR(request))
+        return told(channel->error, "ucp_ep_flush_nbx", UCS_PTR_STATUS(request));
+    if (ends(channel, request, now_s() + FLUSH_S))
+        return 0;
+    snprintf(channel->error, NETDYNO_TEXT_BYTES, "ucp_ep_flush_nbx: no answer for %g s", FLUSH_S);
+    return -1;
 }
 
 /* Waits for the sends for a while. If a peer does not take them, the channel stays as it is.
@@ -354,7 +548,7 @@ static int ucx_close(struct netdyno_channel *channel)
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_REGISTERS,
+    .capabilities = NETDYNO_BLOCKS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED | NETDYNO_FETCH_ADD,
     .name = "ucx",
     .open = ucx_open,
     .describe = ucx_describe,
@@ -365,7 +559,13 @@ const struct netdyno_layer netdyno_layer = {
     .test_receive = ucx_test_receive,
     .test_send = ucx_test_send,
     .cancel_receive = ucx_cancel_receive,
+    .block = ucx_block,
     .close = ucx_close,
     .register_memory = ucx_register,
     .deregister_memory = ucx_deregister,
+    .key = ucx_key,
+    .put = ucx_put,
+    .get = ucx_get,
+    .flush = ucx_flush,
+    .fetch_add = ucx_fetch_add,
 };

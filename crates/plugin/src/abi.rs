@@ -12,6 +12,7 @@ pub(crate) const BLOCKS: u64 = 1 << 2;
 pub(crate) const REQUESTS: u64 = 1 << 3;
 pub(crate) const REGISTERS: u64 = 1 << 4;
 pub(crate) const ONE_SIDED: u64 = 1 << 5;
+pub(crate) const FETCH_ADD: u64 = 1 << 6;
 
 #[repr(C)]
 pub(crate) struct Options {
@@ -82,6 +83,7 @@ pub(crate) type Register = unsafe extern "C" fn(Channel, *mut c_void, usize) -> 
 pub(crate) type Deregister = unsafe extern "C" fn(Channel, Region) -> c_int;
 pub(crate) type WriteKey = unsafe extern "C" fn(Channel, Region, *mut c_void, usize) -> c_int;
 pub(crate) type OfTransfer = unsafe extern "C" fn(Channel, u32, *const Transfer) -> c_int;
+pub(crate) type FetchAdd = unsafe extern "C" fn(Channel, u32, *const Transfer, u64) -> c_int;
 pub(crate) type Flush = unsafe extern "C" fn(Channel, i32) -> c_int;
 
 #[repr(C)]
@@ -111,6 +113,7 @@ pub(crate) struct Layer {
     pub(crate) put: Option<OfTransfer>,
     pub(crate) get: Option<OfTransfer>,
     pub(crate) flush: Option<Flush>,
+    pub(crate) fetch_add: Option<FetchAdd>,
 }
 
 #[cfg(test)]
@@ -155,7 +158,8 @@ mod tests {
         compare!(c, Transfer, "netdyno_transfer", region offset key key_offset bytes rank reserved);
         compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
             gather post_receive post_send test_receive test_send cancel_receive block close
-            request take_reply answer register_memory deregister_memory key put get flush);
+            request take_reply answer register_memory deregister_memory key put get flush
+            fetch_add);
         c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
         c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
         c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
@@ -165,6 +169,7 @@ mod tests {
         c.number("NETDYNO_REQUESTS", REQUESTS);
         c.number("NETDYNO_REGISTERS", REGISTERS);
         c.number("NETDYNO_ONE_SIDED", ONE_SIDED);
+        c.number("NETDYNO_FETCH_ADD", FETCH_ADD);
 
         let folder = tempfile::tempdir().unwrap();
         let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));

@@ -39,7 +39,7 @@ pub enum Uses {
     Messages,
     /// Memory is registered.
     Memory,
-    /// Memory is registered and accessed by put and get.
+    /// Memory is registered and accessed by put and get, and by fetch_add if the layer has it.
     OneSided,
 }
 
@@ -48,7 +48,7 @@ impl Uses {
         match self {
             Self::Messages => 0,
             Self::Memory => abi::REGISTERS,
-            Self::OneSided => abi::REGISTERS | abi::ONE_SIDED,
+            Self::OneSided => abi::REGISTERS | abi::ONE_SIDED | abi::FETCH_ADD,
         }
     }
 }
@@ -66,6 +66,8 @@ pub struct Opening<'a> {
     pub memory: (usize, usize),
     /// The use of the channel in addition to messages.
     pub uses: Uses,
+    /// Whether the process will sleep ([`Channel::block`]).
+    pub blocks: bool,
     /// Settings of the layer, each as `name=value`.
     pub settings: &'a [String],
 }
@@ -126,6 +128,8 @@ pub struct Channel {
     place: Place,
     largest: usize,
     uses: Uses,
+    /// Present only if the channel may use it.
+    fetch_add: Option<abi::FetchAdd>,
     /// The memory that the layer may still use.
     held: ManuallyDrop<Held>,
 }
@@ -164,7 +168,7 @@ impl Channel {
             ranks: number(opening.place.ranks)?,
             settings: settings.as_ptr(),
             error: held.error.room(),
-            uses: opening.uses.bits(),
+            uses: opening.uses.bits() | if opening.blocks { abi::BLOCKS } else { 0 },
         };
         // SAFETY: the options are as the header requires. The settings outlive the call, and the error text
         // lives until the channel is closed.
@@ -174,6 +178,7 @@ impl Channel {
             place: opening.place,
             largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
             uses: opening.uses,
+            fetch_add: plugin.fetch_add.filter(|_| options.uses & abi::FETCH_ADD != 0),
             held: ManuallyDrop::new(held),
             messages: plugin.messages.unwrap_or(absent::MESSAGES),
             requests: plugin.requests.unwrap_or(absent::REQUESTS),

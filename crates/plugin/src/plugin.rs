@@ -79,6 +79,8 @@ pub struct Plugin {
     pub(crate) registers: Option<Registers>,
     /// Present only if `registers` and `messages` are.
     pub(crate) one_sided: Option<OneSided>,
+    /// Present only if `one_sided` is.
+    pub(crate) fetch_add: Option<abi::FetchAdd>,
 }
 
 impl Plugin {
@@ -153,7 +155,11 @@ impl Plugin {
         if one_sided.is_some() && (registers.is_none() || messages.is_none()) {
             return Err("has put and get without messages, or without registering memory".into());
         }
-        Ok(Self { name, calls, finding, gather, block, requests, messages, registers, one_sided })
+        let fetch_add = can(abi::FETCH_ADD).then(|| needed(layer.fetch_add, "fetch_add")).transpose()?;
+        if fetch_add.is_some() && one_sided.is_none() {
+            return Err("has fetch_add without put and get".into());
+        }
+        Ok(Self { name, calls, finding, gather, block, requests, messages, registers, one_sided, fetch_add })
     }
 
     /// Returns the name that the layer gives itself.

@@ -20,7 +20,15 @@ fn plugin(folder: &TempDir) -> Plugin {
 fn opening(rank: usize) -> Opening<'static> {
     let place = Place { rank, ranks: 2 };
     let memory = (SLOTS * 1024, SLOTS * 1024);
-    Opening { place, slots: SLOTS, largest: 1 << 20, memory, uses: Uses::Messages, settings: &[] }
+    Opening {
+        place,
+        slots: SLOTS,
+        largest: 1 << 20,
+        memory,
+        uses: Uses::Messages,
+        blocks: false,
+        settings: &[],
+    }
 }
 
 /// Returns two connected ends with 1 KiB for each slot.

@@ -113,7 +113,7 @@ impl Layer {
     /// Returns the ways in which processes can wait. A layer without processes has none.
     pub const fn waits(self) -> &'static [Wait] {
         match self {
-            Self::AmShm | Self::Mpi | Self::Ofi(_) | Self::Ucx(_) => &[Wait::Spin, Wait::Yield],
+            Self::AmShm | Self::Mpi => &[Wait::Spin, Wait::Yield],
             Self::AmUdp
             | Self::ViShm
             | Self::ViUdp
@@ -121,6 +121,8 @@ impl Layer {
             | Self::Tcp
             | Self::OncRpcUdp
             | Self::OncRpcTcp
+            | Self::Ofi(_)
+            | Self::Ucx(_)
             | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
@@ -183,7 +185,15 @@ impl Layer {
     pub const fn has_one_sided(self) -> bool {
         matches!(
             self,
-            Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Mpi | Self::Plugin | Self::Sim
+            Self::AmShm
+                | Self::AmUdp
+                | Self::ViShm
+                | Self::ViUdp
+                | Self::Mpi
+                | Self::Ofi(_)
+                | Self::Ucx(_)
+                | Self::Plugin
+                | Self::Sim
         )
     }
 

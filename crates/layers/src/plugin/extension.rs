@@ -107,7 +107,8 @@ impl Extension {
         if uses == Uses::OneSided && !plugin.one_sided() {
             return Err(LayerError(format!("{} has no put and get", plugin.name())));
         }
-        let opening = Opening { place, slots, largest, memory, uses, settings: &self.settings };
+        let blocks = wait == Wait::Block;
+        let opening = Opening { place, slots, largest, memory, uses, blocks, settings: &self.settings };
         Channel::open(plugin, &opening).map_err(LayerError::new)
     }
 

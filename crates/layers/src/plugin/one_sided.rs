@@ -1,4 +1,4 @@
-//! One-sided operations of a layer in C: put, flush and get between registered memory of two processes.
+//! One-sided operations of a layer in C: put, flush, get and fetch-and-add between registered memory of two processes.
 //!
 //! The target answers messages, of which none come. Its tests for them let libraries make progress that do so
 //! inside calls only.
@@ -19,8 +19,8 @@ const WINDOW: usize = 64;
 /// Bytes of the first field of an address: the length of the key, which follows it.
 const LEN_LEN: usize = 2;
 
-/// The operations of a layer in C.
-const OPERATIONS: [Operation; 2] = [Operation::Put, Operation::Get];
+/// The operations of a layer in C. The last is optional.
+const OPERATIONS: [Operation; 3] = [Operation::Put, Operation::Get, Operation::FetchAdd];
 
 /// Returns the capacity of a channel for one-sided operations, and for the messages of the target.
 pub(super) fn room() -> Room {
@@ -109,7 +109,7 @@ in_real_time!(PluginInitiator);
 
 impl Initiator for PluginInitiator {
     fn operations(&self) -> &[Operation] {
-        &OPERATIONS
+        &OPERATIONS[..OPERATIONS.len() - usize::from(!self.channel.has_fetch_add())]
     }
 
     fn largest(&self) -> usize {
@@ -117,8 +117,8 @@ impl Initiator for PluginInitiator {
     }
 
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
-        if !OPERATIONS.contains(&operation) {
-            return Err(LayerError::new("layers in C have put and get only"));
+        if !self.operations().contains(&operation) {
+            return Err(LayerError(format!("{} has no {}", self.channel.plugin().name(), operation.name())));
         }
         (self.operation, self.bytes) = (operation, bytes);
         Ok(())
@@ -136,6 +136,7 @@ impl Initiator for PluginInitiator {
         let transfer = Transfer { region, offset: 0, rank: self.target, key, key_offset: 0, bytes };
         let posted = match self.operation {
             Operation::Get => self.channel.get(slot, &transfer),
+            Operation::FetchAdd => self.channel.fetch_add(slot, &transfer, 1),
             _ => self.channel.put(slot, &transfer),
         };
         posted.map_err(LayerError::new)?;

@@ -1,13 +1,16 @@
-//! Registered memory of a channel, and put and get between the regions of two processes.
+//! Registered memory of a channel, and put, get and fetch-and-add between the regions of two processes.
 
 use super::ground::Ground;
 use super::{Channel, Uses};
 use crate::PluginError;
-use crate::abi::{self, RawRegion};
+use crate::abi::{self, RawChannel, RawRegion};
 use crate::memory::Memory;
 use crate::plugin::{OneSided, Registers};
+use std::ffi::c_int;
 use std::ptr::NonNull;
 
+/// Size of the word of a fetch-and-add, in bytes.
+const WORD: usize = 8;
 /// Maximum length in bytes of the key of a region.
 const KEY_BYTES: usize = 1024;
 
@@ -115,21 +118,48 @@ impl Channel {
     /// The data is visible at the other process only after [`Channel::flush`].
     pub fn put(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { put, .. } = self.one_sided()?;
-        self.copy(slot, transfer, put, "put")
+        // SAFETY: the channel is open, and `post` passes a valid transfer.
+        self.post(slot, transfer, "put", |raw, slot, transfer| unsafe { put(raw, slot, transfer) })
     }
 
     /// Posts a get in a send slot. After completion the data is in the local region.
     pub fn get(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { get, .. } = self.one_sided()?;
-        self.copy(slot, transfer, get, "get")
+        // SAFETY: the channel is open, and `post` passes a valid transfer.
+        self.post(slot, transfer, "get", |raw, slot, transfer| unsafe { get(raw, slot, transfer) })
     }
 
-    fn copy(
+    /// Reports whether the channel has an atomic fetch-and-add.
+    pub fn has_fetch_add(&self) -> bool {
+        self.fetch_add.is_some()
+    }
+
+    /// Posts a fetch-and-add of `operand` in a send slot: the other process's word becomes the sum, and after
+    /// completion its previous value is in the local region. Both words are of 8 bytes and aligned.
+    pub fn fetch_add(
         &mut self,
         slot: usize,
         transfer: &Transfer<'_>,
-        call: abi::OfTransfer,
+        operand: u64,
+    ) -> Result<(), PluginError> {
+        let call = self.fetch_add.ok_or_else(|| self.cannot("fetch and add"))?;
+        if transfer.bytes != WORD || transfer.offset % WORD != 0 || transfer.key_offset % WORD != 0 {
+            return Err(PluginError::new("fetch_add needs aligned words of 8 bytes"));
+        }
+        // SAFETY: the channel is open, and `post` passes a valid transfer.
+        self.post(slot, transfer, "fetch_add", |raw, slot, transfer| unsafe {
+            call(raw, slot, transfer, operand)
+        })
+    }
+
+    /// Posts an operation by `call`, which gets a transfer whose range lies inside a region. The region stays
+    /// valid, and this process does not touch it, until the operation completes or the channel is closed.
+    fn post(
+        &mut self,
+        slot: usize,
+        transfer: &Transfer<'_>,
         name: &str,
+        call: impl FnOnce(*mut RawChannel, u32, &abi::Transfer) -> c_int,
     ) -> Result<(), PluginError> {
         let rank = self.rank(transfer.rank)?;
         let region = self.held.regions.find(transfer.region)?;
@@ -145,9 +175,7 @@ impl Channel {
         };
         // The operation only occupies the slot and does not use the slot's own buffer.
         self.held.sends.post(slot, 0)?;
-        // SAFETY: the channel is open. The range lies inside the region. The region stays valid, and this
-        // process does not touch it, until the operation completes or the channel is closed.
-        let returned = unsafe { call(self.raw, slot as u32, &transfer) };
+        let returned = call(self.raw, slot as u32, &transfer);
         self.truth(returned, name).map(drop)
     }
 
