@@ -194,13 +194,14 @@ static void release(struct netdyno_channel *channel)
 }
 
 /* Opens the completion queue. A queue that can sleep may cost more, so only channels that sleep have
- * one. */
+ * one. Such a queue needs a descriptor, because with FI_WAIT_UNSPEC some providers spin until the end
+ * of the timeout. */
 static int make_queue(struct netdyno_channel *channel)
 {
     int sleeps = (channel->uses & NETDYNO_BLOCKS) != 0;
     struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED,
                              .size = 2 * (size_t)channel->slots,
-                             .wait_obj = sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
+                             .wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE };
     int code = fi_cq_open(channel->domain, &cq, &channel->cq, NULL);
 
     if (code == 0 || !sleeps)

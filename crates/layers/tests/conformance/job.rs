@@ -318,6 +318,21 @@ fn one_sided(folder: &Path) {
     complete(&mut channel, 1);
     assert_eq!(channel.read_region(region, 0, BYTES).unwrap(), vec![other as u8; BYTES]);
     channel.gather(&[0]).unwrap();
+    // Both processes count in the last word of rank 0, by 1 and by 2.
+    channel.write_region(region, 2 * BYTES - 8, &[0; 8]).unwrap();
+    channel.gather(&[0]).unwrap();
+    let word = 2 * BYTES - 8;
+    let key = &keys[0];
+    let transfer = Transfer { region, offset: 8, rank: 0, key, key_offset: word, bytes: 8 };
+    for _ in 0..100 {
+        channel.fetch_add(0, &transfer, 1 + rank as u64).unwrap();
+        complete(&mut channel, 0);
+    }
+    channel.gather(&[0]).unwrap();
+    channel.fetch_add(0, &transfer, 0).unwrap();
+    complete(&mut channel, 0);
+    assert_eq!(channel.read_region(region, 8, 8).unwrap(), 300u64.to_le_bytes());
+    channel.gather(&[0]).unwrap();
     channel.deregister(region).unwrap();
     if rank == 0 {
         fs::write(folder.join("one_sided"), "reached\n").unwrap();

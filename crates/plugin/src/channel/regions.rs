@@ -143,7 +143,10 @@ impl Channel {
         operand: u64,
     ) -> Result<(), PluginError> {
         let call = self.fetch_add.ok_or_else(|| self.cannot("fetch and add"))?;
-        if transfer.bytes != WORD || transfer.offset % WORD != 0 || transfer.key_offset % WORD != 0 {
+        if transfer.bytes != WORD
+            || !transfer.offset.is_multiple_of(WORD)
+            || !transfer.key_offset.is_multiple_of(WORD)
+        {
             return Err(PluginError::new("fetch_add needs aligned words of 8 bytes"));
         }
         // SAFETY: the channel is open, and `post` passes a valid transfer.
