@@ -1,5 +1,6 @@
 //! The wait strategies of a process while no message arrives.
 
+use netdyno_protocol::quantity;
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +11,8 @@ const LONG_TURN: Duration = Duration::from_millis(1);
 /// Duration of a nap. The scheduler runs a thread that wakes from sleep before a CPU-bound program. A thread
 /// that yields runs after that program every time.
 const NAP: Duration = Duration::from_micros(20);
+/// The longest time to spin before a sleep.
+const LONGEST_SPIN: Duration = Duration::from_secs(1);
 /// Number of naps before the thread yields again, to check whether a CPU-bound program still runs.
 const NAPS: u32 = 32;
 
@@ -41,27 +44,42 @@ pub enum Wait {
     Yield,
     /// Sleeps in the kernel until a message arrives, if the wire supports wake-ups.
     Block,
+    /// Polls for this time, and then sleeps like [`Wait::Block`].
+    SpinFor(Duration),
 }
 
 impl Wait {
-    /// Waits as the strategy demands after a poll without result.
+    /// Reports whether the process sleeps in the kernel.
+    pub const fn sleeps(self) -> bool {
+        matches!(self, Self::Block | Self::SpinFor(_))
+    }
+
+    /// Waits after a poll without result as the strategy demands where nothing can wake a sleeper.
     #[inline]
     pub fn idle(self) {
         match self {
             // A `pause` here gained nothing on any machine measured.
             Self::Spin => {}
-            Self::Yield | Self::Block => give_way(),
+            Self::Yield | Self::Block | Self::SpinFor(_) => give_way(),
         }
     }
+}
 
-    /// Returns the name of the strategy on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Spin => "spin",
-            Self::Yield => "yield",
-            Self::Block => "block",
-        }
+/// Parses the time of `spin:20us`.
+fn spin_for(text: &str) -> Result<Wait, String> {
+    let longest_ns = LONGEST_SPIN.as_nanos() as f64;
+    match quantity::nanoseconds(text) {
+        Ok(ns) if (1.0..=longest_ns).contains(&ns) => Ok(Wait::SpinFor(Duration::from_nanos(ns as u64))),
+        _ => Err(format!("'{text}' is no time to spin: use 1ns to 1s, as in spin:20us")),
     }
+}
+
+/// Writes a time in the largest unit that divides it.
+fn write_time(f: &mut fmt::Formatter<'_>, time: Duration) -> fmt::Result {
+    let ns = time.as_nanos();
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    let (unit_ns, unit) = units.into_iter().find(|(unit_ns, _)| ns % unit_ns == 0).unwrap_or((1, "ns"));
+    write!(f, "{}{unit}", ns / unit_ns)
 }
 
 /// Yields the processor. Beside a CPU-bound program each yield would last as long as that program's time
@@ -86,7 +104,15 @@ fn give_way() {
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match self {
+            Self::Spin => f.write_str("spin"),
+            Self::Yield => f.write_str("yield"),
+            Self::Block => f.write_str("block"),
+            Self::SpinFor(time) => {
+                f.write_str("spin:")?;
+                write_time(f, *time)
+            }
+        }
     }
 }
 
@@ -94,10 +120,15 @@ impl FromStr for Wait {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Spin, Self::Yield, Self::Block]
-            .into_iter()
-            .find(|wait| wait.name() == text)
-            .ok_or_else(|| format!("'{text}' is no way to wait: use spin, yield or block"))
+        match text {
+            "spin" => Ok(Self::Spin),
+            "yield" => Ok(Self::Yield),
+            "block" => Ok(Self::Block),
+            _ => match text.strip_prefix("spin:") {
+                Some(time) => spin_for(time),
+                None => Err(format!("'{text}' is no way to wait: use spin, yield, block or spin:20us")),
+            },
+        }
     }
 }
 
@@ -105,8 +136,33 @@ impl FromStr for Wait {
 #[cfg(not(miri))]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn ways_to_wait_are_spelled_as_they_are_parsed() {
+        for text in ["spin", "yield", "block", "spin:20us", "spin:1ns", "spin:1s", "spin:1500ns", "spin:3ms"]
+        {
+            assert_eq!(text.parse::<Wait>().map(|wait| wait.to_string()), Ok(text.into()));
+        }
+        assert_eq!("spin:1.5us".parse(), Ok(Wait::SpinFor(Duration::from_nanos(1500))));
+        for text in
+            ["", "spin:", "spin:0us", "spin:-1us", "spin:2s", "spin:20", "spin:nanus", "block:1us", "SPIN"]
+        {
+            assert!(text.parse::<Wait>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_times_survive(text in ".{0,20}", ns in 1u64..=1_000_000_000) {
+            let _ = text.parse::<Wait>();
+            let _ = format!("spin:{text}").parse::<Wait>();
+            let wait = Wait::SpinFor(Duration::from_nanos(ns));
+            prop_assert_eq!(wait.to_string().parse(), Ok(wait));
+        }
+    }
 
     fn pin(cpu: usize) {
         let mut only = CpuSet::new();

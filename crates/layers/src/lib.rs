@@ -16,6 +16,7 @@ mod am;
 pub mod catalogue;
 pub mod group;
 pub mod half;
+mod idle;
 mod messages;
 mod oncrpc;
 pub mod options;

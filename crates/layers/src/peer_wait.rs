@@ -45,6 +45,12 @@ impl PeerWait {
                 self.polls += POLLS_PER_CLOCK / 32;
             }
             Wait::Spin => self.polls += 1,
+            Wait::SpinFor(time) => {
+                if self.began.get_or_insert_with(Instant::now).elapsed() >= time {
+                    block(BLOCK_AT_MOST)?;
+                    return self.check();
+                }
+            }
         }
         if self.polls >= POLLS_PER_CLOCK {
             self.polls = 0;

@@ -1,6 +1,7 @@
 //! Requests and replies of two processes in real time, over any wire.
 
 use crate::half::Replier;
+use crate::idle::Idle;
 use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
@@ -149,17 +150,16 @@ impl<R: Responder> RealReplier<R> {
 
 impl<R: Responder> Replier for RealReplier<R> {
     fn serve(&mut self, over: &AtomicBool) -> Result<(), LayerError> {
+        let mut idle = Idle::new(self.wait);
         loop {
             if self.responder.answer()? {
+                idle.found();
                 continue;
             }
             if over.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            match self.wait {
-                Wait::Block => self.responder.block(BLOCK_AT_MOST)?,
-                wait => wait.idle(),
-            }
+            idle.pass(|| self.responder.block(BLOCK_AT_MOST))?;
         }
     }
 }

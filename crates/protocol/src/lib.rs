@@ -20,7 +20,7 @@ pub mod am;
 pub mod dial;
 pub mod faults;
 pub mod frame;
-mod quantity;
+pub mod quantity;
 pub mod random;
 pub mod reliability;
 pub mod sim;

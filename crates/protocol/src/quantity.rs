@@ -2,7 +2,7 @@
 
 /// The reason why a text is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoTime {
+pub enum NoTime {
     /// The text after the number is not a known unit of time.
     Unit,
     /// The text before the unit is not a number.
@@ -15,7 +15,10 @@ pub(crate) fn picoseconds(text: &str) -> Result<f64, NoTime> {
 }
 
 /// Parses a time, of any sign and size. Returns nanoseconds.
-pub(crate) fn nanoseconds(text: &str) -> Result<f64, NoTime> {
+///
+/// # Errors
+/// The text has no number or no unit of time.
+pub fn nanoseconds(text: &str) -> Result<f64, NoTime> {
     number_and_unit_ns(text).map(|(number, unit_ns)| number * unit_ns)
 }
 

@@ -71,8 +71,8 @@ pub fn bench(
     let (cpus, processors) = (site.cpus.clone(), site.processors);
     let same = processors < cpus.len();
     let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
-    if !layer.waits().contains(&wait) {
-        let names: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+    if !layer.can_wait(wait) {
+        let names: Vec<String> = layer.waits().iter().map(Wait::to_string).collect();
         return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
     }
     if same && wait == Wait::Spin {

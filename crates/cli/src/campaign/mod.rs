@@ -146,7 +146,7 @@ impl Campaign {
         let mut benches = Vec::new();
         for &layer in layers {
             for &wait in if layer == Layer::Sim { &[None][..] } else { &waits } {
-                let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.name().to_owned());
+                let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.to_string());
                 benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
             }
         }
@@ -363,7 +363,7 @@ impl Campaign {
             layer: bench.layer.to_string(),
             label: bench.label.clone(),
             size_bytes: bench.size_bytes,
-            wait: if bench.is_simulated() { "virtual".into() } else { bench.wait.name().into() },
+            wait: if bench.is_simulated() { "virtual".into() } else { bench.wait.to_string() },
             cpus: bench.cpus.clone(),
             distance: match distance {
                 None => is_between_two.then(|| "two hosts".into()),

@@ -123,7 +123,7 @@ pub fn missing(bench: &BenchArgs, route: Route) -> Vec<Layer> {
         let waits = bench.measuring.waits();
         let can = lean.unavailable().is_none()
             && bench.measuring.size_bytes() <= lean.max_size()
-            && waits.iter().all(|wait| lean.waits().contains(wait));
+            && waits.iter().all(|&wait| lean.can_wait(wait));
         if can && !bench.over.contains(&lean) && !missing.contains(&lean) {
             missing.push(lean);
         }

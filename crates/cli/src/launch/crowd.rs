@@ -260,7 +260,7 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
         rank,
         procs: plan.procs,
         size_bytes: bench.size_bytes,
-        wait: bench.wait.name().into(),
+        wait: bench.wait.to_string(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),
         // A fixed port of --bind belongs to rank 0, the destination of many processes.

@@ -161,7 +161,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         size_bytes,
         face,
         level,
-        wait: bench.wait.name().into(),
+        wait: bench.wait.to_string(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),
         bind: SocketAddr::new(ip, if is_requester { 0 } else { bench.bind.port() }),

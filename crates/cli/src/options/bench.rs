@@ -83,16 +83,16 @@ pub struct Measuring {
     /// Choose what a process does while nothing arrives
     ///
     /// By default spin where there are two processors, otherwise yield. Several, as in block,spin: each layer
-    /// is measured each way, interleaved.
+    /// is measured each way, interleaved. Ways: spin, yield, block, and spin:20us, which spins for 20 us before
+    /// it blocks.
     #[arg(
         long,
         value_name = "HOW[,HOW…]",
         value_delimiter = ',',
-        value_parser = ["spin", "yield", "block"],
         help_heading = WHERE,
         hide_short_help = true
     )]
-    wait: Vec<String>,
+    wait: Vec<Wait>,
 
     /// Put the sockets of this host at this address
     ///
@@ -125,7 +125,7 @@ impl Measuring {
 
     /// Returns the wait policies that the user named; empty for the default.
     pub fn waits(&self) -> Vec<Wait> {
-        self.wait.iter().filter_map(|name| name.parse().ok()).collect()
+        self.wait.clone()
     }
 
     /// Returns the options for the record.

@@ -4,6 +4,7 @@ use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
+use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{ALL, Layer};
 
 /// The examples of the help.
@@ -30,7 +31,7 @@ pub fn run() -> Result<(), Fault> {
 }
 
 fn line(layer: Layer) -> String {
-    let waits: Vec<&str> = layer.waits().iter().map(|wait| wait.name()).collect();
+    let waits: Vec<String> = layer.waits().iter().map(Wait::to_string).collect();
     let waits = if waits.is_empty() { "virtual time".to_owned() } else { waits.join(" ") };
     let largest = match layer.max_size() {
         usize::MAX => "any".to_owned(),

@@ -141,6 +141,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "udp", "--cpus", "0"], "two processors"),
         (&["logp", "--over", "udp", "--cpus", "0,0", "--wait", "spin"], "--wait yield"),
         (&["logp", "--over", "udp", "--wait", "sleep"], "spin"),
+        (&["logp", "--over", "udp", "--wait", "spin:0us"], "use 1ns to 1s"),
+        (&["logp", "--over", "udp", "--wait", "spin:20us,spin:0.02ms"], "spin:20us twice"),
         (&["logp", "--over", "udp", "--wait", "block,block"], "block twice"),
         (&["logp", "--over", "udp", "--wait", "block,spin", "--label", "mine"], "leave --label away"),
         (&["logp", "--over", "udp,am+shm", "--wait", "yield,block"], "am+shm cannot block"),

@@ -51,17 +51,26 @@ fn real_layers_are_measured_interleaved() {
 #[test]
 fn ways_to_wait_are_measured_against_each_other() {
     let _alone = alone();
-    let args =
-        ["logp", "--over", "vi+shm,vi+udp", "--wait", "block,yield", "--launches", "2", "--max-time", "4s"];
+    let args = [
+        "logp",
+        "--over",
+        "vi+shm,vi+udp",
+        "--wait",
+        "block,yield,spin:20us",
+        "--launches",
+        "2",
+        "--max-time",
+        "4s",
+    ];
     // Such launches soon have enough samples.
     let record = record(&[&args[..], &["--precision", "0.5"]].concat());
     let measured: Vec<_> = record.results.iter().map(|result| (result.name(), &result.wait[..])).collect();
-    let expected = ["vi+shm (block)", "vi+shm (yield)", "vi+udp (block)", "vi+udp (yield)"];
-    assert_eq!(measured.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), expected);
-    assert_eq!(
-        measured.iter().map(|(_, wait)| *wait).collect::<Vec<_>>(),
-        ["block", "yield", "block", "yield"]
-    );
+    let waits = ["block", "yield", "spin:20us"];
+    let expected: Vec<_> = ["vi+shm", "vi+udp"]
+        .into_iter()
+        .flat_map(|layer| waits.map(|wait| (format!("{layer} ({wait})"), wait)))
+        .collect();
+    assert_eq!(measured, expected);
     let is_rtt = |ratio: &&Ratio| ratio.parameter == "rtt" && ratio.numerator == "vi+shm (yield)";
     let [block, yielding] = &record.results[..2] else { panic!("{record:?}") };
     let stratum = |result: &LayerResult| result.headline().map(|stratum| stratum.name.clone());

@@ -68,7 +68,7 @@ fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
             "{layer} has no messages of {size_bytes} bytes: use a size of {least} to {most}"
         )));
     }
-    if layer != Layer::Sim && !layer.waits().contains(&wait) {
+    if layer != Layer::Sim && !layer.can_wait(wait) {
         return Err(LayerError(format!("{layer} cannot {wait}")));
     }
     Ok(())

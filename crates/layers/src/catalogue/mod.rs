@@ -128,6 +128,11 @@ impl Layer {
         }
     }
 
+    /// Reports whether processes can wait in this way. Who can sleep can also spin before.
+    pub fn can_wait(self, wait: Wait) -> bool {
+        self.waits().contains(&if wait.sleeps() { Wait::Block } else { wait })
+    }
+
     /// Returns the size of the largest message of a fixed size, in bytes.
     pub const fn max_size(self) -> usize {
         match self {

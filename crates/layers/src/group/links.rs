@@ -1,6 +1,7 @@
 //! A process of a group in real time, over the wires to its peers.
 
 use super::Attendant;
+use crate::idle::Idle;
 use crate::peer_wait::PeerWait;
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
@@ -119,21 +120,13 @@ impl<L: Links> Attendant for RealMember<L> {
 
     fn serve(&mut self, requesters: &[usize], cues: &mut dyn Cues) -> Result<(), LayerError> {
         self.links.attend(requesters);
+        let mut idle = Idle::new(self.wait);
         loop {
             for _ in 0..POLLS_PER_CUE {
                 if self.links.answer()? {
-                    continue;
-                }
-                match self.wait {
-                    Wait::Spin => {}
-                    Wait::Yield => {
-                        self.wait.idle();
-                        break;
-                    }
-                    Wait::Block => {
-                        self.links.block(BLOCK_AT_MOST)?;
-                        break;
-                    }
+                    idle.found();
+                } else if idle.pass(|| self.links.block(BLOCK_AT_MOST))? {
+                    break;
                 }
             }
             if cues.look()? == Some(Cue::Stop) {

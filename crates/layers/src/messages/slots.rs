@@ -1,6 +1,5 @@
 //! Numbered slots for sends and for receives, in each of which one message at a time is in flight.
 
-use crate::peer_wait::BLOCK_AT_MOST;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
@@ -47,16 +46,5 @@ pub(crate) trait Slots {
     /// Returns the transport's counters, for a layer that keeps them.
     fn transport(&self) -> Option<Transport> {
         None
-    }
-
-    /// Passes time after a call without progress.
-    fn idle(&mut self) -> Result<(), LayerError> {
-        match self.waits() {
-            Wait::Block => self.block(BLOCK_AT_MOST),
-            wait => {
-                wait.idle();
-                Ok(())
-            }
-        }
     }
 }

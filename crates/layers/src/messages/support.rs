@@ -2,6 +2,8 @@
 
 use super::slots::{DEPTH, Slots};
 use crate::half::Replier;
+use crate::idle::Idle;
+use crate::peer_wait::BLOCK_AT_MOST;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,14 +68,16 @@ impl<S: Slots> Replier for Support<S> {
         for slot in 0..DEPTH {
             self.post_receive(slot)?;
         }
+        let mut idle = Idle::new(self.slots.waits());
         loop {
             if self.step()? {
+                idle.found();
                 continue;
             }
             if over.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            self.slots.idle()?;
+            idle.pass(|| self.slots.block(BLOCK_AT_MOST))?;
         }
     }
 }

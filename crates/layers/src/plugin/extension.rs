@@ -98,7 +98,7 @@ impl Extension {
     ) -> Result<Channel, LayerError> {
         let Room { slots, largest, memory } = room;
         let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
-        if wait == Wait::Block && !plugin.blocks() {
+        if wait.sleeps() && !plugin.blocks() {
             return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
         }
         if uses != Uses::Messages && !plugin.registers() {
@@ -107,7 +107,7 @@ impl Extension {
         if uses == Uses::OneSided && !plugin.one_sided() {
             return Err(LayerError(format!("{} has no put and get", plugin.name())));
         }
-        let blocks = wait == Wait::Block;
+        let blocks = wait.sleeps();
         let opening = Opening { place, slots, largest, memory, uses, blocks, settings: &self.settings };
         Channel::open(plugin, &opening).map_err(LayerError::new)
     }

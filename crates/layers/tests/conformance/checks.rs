@@ -14,6 +14,7 @@ use netdyno_measure::order::Order;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
 use std::thread;
+use std::time::Duration;
 
 /// A promise and its test.
 pub struct Check {
@@ -240,7 +241,9 @@ fn waits(ground: &dyn Ground) {
     let layer = ground.layer();
     // libfabric's provider for shared memory cannot sleep.
     let sleeps = layer.to_string() != "ofi:shm";
-    for &wait in layer.waits().iter().filter(|&&wait| sleeps || wait != Wait::Block) {
+    let spins_before = Wait::SpinFor(Duration::from_micros(20));
+    let waits = layer.waits().iter().copied().chain([spins_before]);
+    for wait in waits.filter(|&wait| layer.can_wait(wait) && (sleeps || !wait.sleeps())) {
         ground.exchange(LayerOptions { wait, ..messages(large(ground)) }, &mut |worker| {
             for bytes in sizes(worker.largest().min(LARGE)) {
                 round_trip(worker, bytes, answers(2, bytes));

@@ -12,7 +12,6 @@ use super::port::Port;
 use super::shm::{ShmPeers, ShmPort};
 use super::udp::UdpPeers;
 use crate::statistics::{PeerStatistics, Strays};
-use netdyno_host::wait::Wait;
 use netdyno_protocol::am::Credit;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -283,7 +282,7 @@ impl<S> Endpoint<S> {
     /// over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
-        if self.config.wait == Wait::Block && self.shm.is_empty() && !self.others.are_none() {
+        if self.config.wait.sleeps() && self.shm.is_empty() && !self.others.are_none() {
             self.others.sleep(timeout);
         } else {
             self.config.wait.idle();

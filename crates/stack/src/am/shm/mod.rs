@@ -76,7 +76,7 @@ impl ShmPeers {
             cold: 0,
             polls_per_look: match config.wait {
                 Wait::Spin => POLLS_PER_LOOK,
-                Wait::Yield | Wait::Block => YIELDING_POLLS_PER_LOOK,
+                Wait::Yield | Wait::Block | Wait::SpinFor(_) => YIELDING_POLLS_PER_LOOK,
             },
             polls_until_look: 0,
             polls_put_off: 0,
