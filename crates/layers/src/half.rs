@@ -1,13 +1,24 @@
 //! A layer between two processes: each process opens its half, hands an address of opaque bytes to the
 //! other process, and connects to the address that it got, as requester or as replier.
 
+use crate::socket::write_address;
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::task::Subject;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 /// Returns the error of a layer that has no one-sided operations.
 pub(crate) fn no_one_sided() -> LayerError {
     LayerError::new("the layer has no one-sided operations")
+}
+
+/// The address to hand to a replier whose clients are not known. Only layers whose server takes calls from any
+/// client accept it.
+pub const ANY_CLIENT: &[u8] = &[];
+
+/// Returns the bytes that stand for a server at this address, for layers that connect to servers of others.
+pub fn server_at(address: SocketAddr) -> Vec<u8> {
+    write_address(address)
 }
 
 /// Which side of a connection a process is.

@@ -164,7 +164,7 @@ fn interval(p: &Parameter) -> String {
 
 /// Returns the circumstances in which a layer was measured.
 fn circumstances(result: &LayerResult) -> String {
-    let mut parts: Vec<String> = result.library.iter().chain(&result.launcher).cloned().collect();
+    let mut parts: Vec<String> = result.behind().collect();
     parts.extend(has_parameters(result).then(|| format!("{} B", result.size_bytes)));
     parts.push(result.wait.clone());
     if !result.cpus.is_empty() {

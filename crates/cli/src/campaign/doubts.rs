@@ -6,6 +6,7 @@ use netdyno_clock::place::Distance;
 use netdyno_measure::record::Doubt;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::faults::Faults;
+use std::net::SocketAddr;
 
 pub fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
     let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
@@ -36,6 +37,15 @@ pub fn same_processes_doubt(bench: &Bench) -> Option<Doubt> {
                     the next is in no interval (--launcher starts fresh ones)";
         Doubt::new("same_processes", text.into())
     })
+}
+
+/// Warns that the replier is not netdyno's.
+pub fn server_doubt(address: SocketAddr) -> Doubt {
+    let text = format!(
+        "netdyno did not start the server at {address}: its processor, its load, the way it waits and how far away it \
+         is are unknown"
+    );
+    Doubt::new("server_of_others", text)
 }
 
 /// Warns about a job on more than two machines, because the record describes only two.

@@ -26,7 +26,7 @@ use crate::terminal::voice::{detail, note};
 use benches::{bench, waits};
 use doubts::{
     dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, same_processes_doubt,
-    too_few_doubt,
+    server_doubt, too_few_doubt,
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -356,6 +356,7 @@ impl Campaign {
         let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, run.machines, distance));
         doubts.extend(same_processes_doubt(bench));
+        doubts.extend(bench.origin.server().map(server_doubt));
         doubts.extend(bench.faults.map(faults_doubt));
         let (dials, profile) = dialled(&bench.dials);
         doubts.extend(dials_doubt(dials.as_deref(), bench.dials.profile.as_ref()));
@@ -371,6 +372,7 @@ impl Campaign {
             },
             library: run.library,
             launcher: bench.origin.launcher(),
+            server: bench.origin.server().map(|address| address.to_string()),
             faults: bench.faults.map(|faults| faults.to_string()),
             dials,
             profile,

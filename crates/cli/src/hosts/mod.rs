@@ -1,5 +1,6 @@
-//! The hosts of a measurement: processors and addresses of this one, and a served host.
+//! The hosts of a measurement: processors and addresses of this one, a served host, and the service for others.
 
+pub mod calls;
 pub mod machine;
 pub mod peer;
 pub mod secret;

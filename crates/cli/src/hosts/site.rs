@@ -9,10 +9,11 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use netdyno_clock::place;
 use netdyno_host::datagram::DatagramSocket;
-use netdyno_layers::catalogue::Layer;
+use netdyno_layers::catalogue::{Layer, able};
 use netdyno_measure::record::Environment;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ impl Site {
         procs: Option<usize>,
         ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
+        if let Some(server) = measuring.server {
+            return Self::of_server(layers, measuring, server, ranks.is_some());
+        }
         match (ranks, procs) {
             (Some(ranks), _) => Self::of_job(layers, measuring, procs, ranks),
             (None, Some(procs)) => Self::of_many(layers, measuring, procs),
@@ -68,6 +72,41 @@ impl Site {
             return Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) });
         };
         Ok(Self { cpus: vec![here.0, peer.cpu()], processors: 2, bind, origin: Origin::Peer(Arc::new(peer)) })
+    }
+
+    /// Places the requester of a server that runs already. Nothing is known of the server's place.
+    fn of_server(
+        layers: &[Layer],
+        measuring: &Measuring,
+        server: SocketAddr,
+        is_job: bool,
+    ) -> Result<Self, Fault> {
+        if !matches!(layers, [layer] if layer.connects()) {
+            return Err(Fault::BadInput(format!(
+                "--connect measures one layer over which others serve: use --over with one of {}",
+                able(Layer::connects)
+            )));
+        }
+        if is_job {
+            return Err(Fault::BadInput(
+                "--connect needs one process, and a launcher has started several: leave the launcher away"
+                    .into(),
+            ));
+        }
+        let allowed = allowed()?;
+        let cpu = match measuring.cpus.as_ref().map(|CpuList(cpus)| &cpus[..]) {
+            None => place::choose_pair(&allowed).map_or(allowed[0], |(here, _)| here),
+            Some(&[cpu]) => cpu,
+            Some(_) => {
+                return Err(Fault::BadInput(
+                    "--cpus must be one processor, as in 0: with --connect it is that of the requester"
+                        .into(),
+                ));
+            }
+        };
+        check_allowed(&[cpu], &allowed)?;
+        let bind = SocketAddr::new(ip_towards(server)?, 0);
+        Ok(Self { cpus: vec![cpu], processors: 1, bind, origin: Origin::Server(server) })
     }
 
     /// Places many processes on this host's processors, in turn.
@@ -114,13 +153,25 @@ impl Site {
     /// Returns the description of another machine on which a process runs, if there is one.
     pub fn peer_environment(&self, interrupt: &Interrupt) -> Result<Option<Environment>, Fault> {
         match &self.origin {
-            Origin::Children | Origin::Launcher(_) => Ok(None),
+            Origin::Children | Origin::Launcher(_) | Origin::Server(_) => Ok(None),
             Origin::Peer(peer) => Ok(Some(peer.environment().clone())),
             Origin::Job(ranks) => {
                 ranks.elsewhere().map(|rank| ranks.environment(rank, self.cpus[rank], interrupt)).transpose()
             }
         }
     }
+}
+
+/// Returns the address of this host from which packets to `server` leave. No packet is sent for that.
+fn ip_towards(server: SocketAddr) -> Result<IpAddr, Fault> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let local = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(server)?;
+        Ok(socket.local_addr()?.ip())
+    };
+    local().map_err(|error: io::Error| Fault::Failed(format!("--connect {server}: no way to it: {error}")))
 }
 
 fn started(measuring: &Measuring) -> Origin {

@@ -54,7 +54,7 @@ impl Bench {
     /// be on any host. They use the address of their control connection.
     pub fn worker_ip(&self) -> IpAddr {
         match self.origin {
-            Origin::Children | Origin::Peer(_) => self.bind.ip(),
+            Origin::Children | Origin::Peer(_) | Origin::Server(_) => self.bind.ip(),
             Origin::Launcher(_) | Origin::Job(_) => Ipv4Addr::UNSPECIFIED.into(),
         }
     }
@@ -63,7 +63,7 @@ impl Bench {
     pub fn is_of_one_host(&self) -> bool {
         match &self.origin {
             Origin::Children | Origin::Launcher(_) => true,
-            Origin::Peer(_) => false,
+            Origin::Peer(_) | Origin::Server(_) => false,
             Origin::Job(ranks) => ranks.machines() == 1,
         }
     }

@@ -3,6 +3,7 @@
 use crate::hosts::peer::Peer;
 use crate::job::ranks::Ranks;
 use netdyno_job::launcher::Launcher;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub enum Origin {
     Children,
     /// A served host starts the replier, and this command the requester.
     Peer(Arc<Peer>),
+    /// The replier is a server that runs already, and this command starts the requester.
+    Server(SocketAddr),
     /// A launcher starts them, on any hosts.
     Launcher(Launcher),
     /// The processes of the job in which this command runs start them.
@@ -23,9 +26,17 @@ impl Origin {
     /// Returns the launcher or the job for the record, unless this command started the processes itself.
     pub fn launcher(&self) -> Option<String> {
         match self {
-            Self::Children | Self::Peer(_) => None,
+            Self::Children | Self::Peer(_) | Self::Server(_) => None,
             Self::Launcher(launcher) => Some(launcher.to_string()),
             Self::Job(ranks) => Some(format!("in a job of {} processes", ranks.hosts().len())),
+        }
+    }
+
+    /// Returns the address of a server that runs already, if it is the replier.
+    pub fn server(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Server(address) => Some(*address),
+            _ => None,
         }
     }
 }

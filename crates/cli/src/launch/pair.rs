@@ -1,4 +1,5 @@
-//! One launch of a pair: requester and replier, or a single process if the layer needs no other one.
+//! One launch of a pair: requester and replier. A single process is enough if the layer needs no other one, or if
+//! the replier is a server that runs already.
 
 use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
 use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
@@ -7,28 +8,32 @@ use crate::launch::origin::Origin;
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
+use netdyno_layers::half::server_at;
 use netdyno_measure::layer::Face;
 use netdyno_measure::onesided::data::Level;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// The processes of the launch: requester and replier, or a single process.
+/// The processes of the launch: requester and replier, or the requester alone.
 pub struct Pair<'a> {
     workers: Workers,
     /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
     procs: usize,
+    /// The server that the requester connects to, if it runs already.
+    server: Option<SocketAddr>,
 }
 
 impl<'a> Pair<'a> {
     /// Starts the processes.
     pub fn launch(bench: &Bench, task: &Task, interrupt: &'a Interrupt) -> Result<Self, End> {
-        let procs = if task.face().is_some() { 2 } else { 1 };
+        let server = bench.origin.server();
+        let procs = if task.face().is_some() && server.is_none() { 2 } else { 1 };
         let mut workers = Workers::new();
         let started = start::workers(bench, procs, &mut workers, interrupt)?;
-        Ok(Self { workers, started, interrupt, procs })
+        Ok(Self { workers, started, interrupt, procs, server })
     }
 
     /// Has the processes open the layer, connect and measure.
@@ -53,10 +58,13 @@ impl<'a> Pair<'a> {
                     self.started.leftovers.note(shared);
                     addresses[rank] = Some(address);
                     library = library.or(behind);
-                    match &addresses[..] {
+                    match (&addresses[..], self.server) {
+                        ([Some(_)], Some(server)) => {
+                            self.workers.send(REQUESTER, &Order::Connect(server_at(server)))?;
+                        }
                         // A single process has no peer to connect to.
-                        [Some(_)] => self.workers.send(REQUESTER, &measure)?,
-                        [Some(requester), Some(replier)] => {
+                        ([Some(_)], None) => self.workers.send(REQUESTER, &measure)?,
+                        ([Some(requester), Some(replier)], _) => {
                             self.workers.send(REQUESTER, &Order::Connect(replier.clone()))?;
                             self.workers.send(REPLIER, &Order::Connect(requester.clone()))?;
                         }
@@ -101,9 +109,9 @@ impl<'a> Pair<'a> {
 
     /// Describes the failure of a process, together with the other one's report if that arrives soon.
     fn aftermath(&mut self, rank: usize, text: String) -> End {
-        let procs = self.procs;
+        let (procs, is_alone) = (self.procs, self.procs == 1 && self.server.is_none());
         let name = |rank: usize| match rank {
-            REQUESTER if procs == 1 => "process",
+            REQUESTER if is_alone => "process",
             REQUESTER => "requester",
             _ => "replier",
         };

@@ -73,7 +73,7 @@ pub fn workers(
             }
             if peer.is_this_host() { 1 } else { 2 }
         }
-        Origin::Children => {
+        Origin::Children | Origin::Server(_) => {
             for _ in 0..procs {
                 workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?;
             }

@@ -112,6 +112,10 @@ pub struct Measuring {
     #[arg(long, value_name = "COMMAND", conflicts_with = "peer", help_heading = HOSTS, hide_short_help = true)]
     pub launcher: Option<Launcher>,
 
+    /// The address of a server that netdyno does not start. The verbs that measure one set it.
+    #[arg(skip)]
+    pub server: Option<SocketAddr>,
+
     /// Read the key of --peer from this file, not from NETDYNO_KEY
     #[arg(long, value_name = "FILE", help_heading = HOSTS, hide_short_help = true)]
     pub key_file: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! Options that several verbs share.
 
 pub mod bench;
+pub mod connect;
 pub mod headings;
 pub mod output;
 pub mod program;

@@ -72,6 +72,14 @@ pub fn peer(text: &str) -> Result<SocketAddr, String> {
     address(text, PORT)
 }
 
+/// Parses the address of a server that runs already. Its port must be named.
+pub fn server(text: &str) -> Result<SocketAddr, String> {
+    match address(text, 0)? {
+        address if address.port() == 0 => Err("must name the port, as in HOST:4711 or [::1]:4711".into()),
+        address => Ok(address),
+    }
+}
+
 /// Parses a host, by number or by name, and a port.
 pub fn address(text: &str, default_port: u16) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {

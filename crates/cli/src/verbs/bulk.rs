@@ -4,6 +4,7 @@ use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
+use crate::options::connect::ConnectArgs;
 use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
@@ -38,6 +39,10 @@ pub struct BulkArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
 
+    /// The server of others that is measured.
+    #[command(flatten)]
+    pub server: ConnectArgs,
+
     /// Measure sizes up to this one, as in 64KiB
     ///
     /// Less where a layer carries no message of that size.
@@ -50,7 +55,7 @@ pub struct BulkArgs {
 const LONGEST_LAUNCH_NS: f64 = 300e6;
 /// Measures and writes the result.
 pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let bench = args.bench.of_every_size("bulk")?;
+    let bench = args.server.of(&args.bench).of_every_size("bulk")?;
     campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench, ranks)
 }
 

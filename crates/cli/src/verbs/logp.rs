@@ -5,6 +5,7 @@ use crate::campaign::method::{Method, Signature, Terms};
 use crate::campaign::reference::{self, Route};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
+use crate::options::connect::ConnectArgs;
 use crate::options::headings::WHAT;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
@@ -35,6 +36,10 @@ pub struct LogpArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
 
+    /// The server of others that is measured.
+    #[command(flatten)]
+    pub server: ConnectArgs,
+
     /// Do not measure a lean layer beside MPI, libfabric and UCX
     ///
     /// It is am+shm within a host, am+udp over sockets and between hosts.
@@ -44,7 +49,7 @@ pub struct LogpArgs {
 
 /// Measures and writes the result.
 pub fn run(args: &LogpArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
-    let mut bench = args.bench.clone();
+    let mut bench = args.server.of(&args.bench);
     let route = Route::of(&bench.measuring, ranks.as_deref());
     let added = if args.no_reference { Vec::new() } else { reference::missing(&bench, route) };
     // The label of the only layer that the user named stays with that layer.

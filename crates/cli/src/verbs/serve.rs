@@ -1,11 +1,12 @@
 //! `netdyno serve`: offers this host to the measurements of other hosts, one at a time.
 
+use crate::hosts::calls;
 use crate::hosts::machine;
 use crate::hosts::secret;
 use crate::hosts::session::{Ask, PORT, Reply, Reserved};
 use crate::launch::orders::Answer;
 use crate::launch::worker;
-use crate::options::headings::HOSTS;
+use crate::options::headings::{HOSTS, WHAT};
 use crate::options::values::peer;
 use crate::records::output::write_stdout;
 use crate::terminal::fault::Fault;
@@ -20,6 +21,7 @@ use netdyno_job::frame;
 use netdyno_job::key::Key;
 use netdyno_job::remote::{self, SHAKING};
 use netdyno_job::workers;
+use netdyno_layers::catalogue::Layer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
 use std::collections::BTreeMap;
@@ -57,6 +59,19 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", help_heading = HOSTS)]
     pub key_file: Option<PathBuf>,
 
+    /// Answer calls of any client over this layer, instead of --peer
+    ///
+    /// Over oncrpc+udp and oncrpc+tcp, with the program that docs/rpc.md describes. There is no key. By default at
+    /// 127.0.0.1.
+    #[arg(
+        long,
+        value_name = "LAYER",
+        conflicts_with_all = ["key_file", "one_off"],
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    pub over: Option<Layer>,
+
     /// End after one measurement
     #[arg(long, short = '1', help_heading = HOSTS)]
     pub one_off: bool,
@@ -71,6 +86,9 @@ const WORKERS_AT_MOST: usize = 256;
 
 /// Serves until a signal arrives or, with `--one-off`, one measurement is over.
 pub fn run(args: &ServeArgs) -> Result<(), Fault> {
+    if let Some(layer) = args.over {
+        return calls::serve(layer, args.bind.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))));
+    }
     let listener = listen(args.bind)?;
     let address = listener.local_addr().map_err(|error| Fault::Failed(error.to_string()))?;
     let given = secret::given(args.key_file.as_deref())?;

@@ -4,6 +4,7 @@
 
 mod apparatus;
 mod browser;
+mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod crashes;

@@ -232,6 +232,12 @@ impl Layer {
         matches!(self, Self::AmShm | Self::ViShm)
     }
 
+    /// Returns whether the requester can measure a server that netdyno has not started, and whether the replier
+    /// serves clients that netdyno has not started.
+    pub const fn connects(self) -> bool {
+        matches!(self, Self::OncRpcUdp | Self::OncRpcTcp)
+    }
+
     /// Returns whether the layer has sockets, whose address `--bind` sets.
     pub const fn has_sockets(self) -> bool {
         matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp)

@@ -3,7 +3,7 @@
 use super::client::{Channel, Client};
 use super::tcp::{TcpChannel, TcpServer};
 use super::udp::{UdpChannel, UdpServer};
-use crate::half::{Half, Replier, Role, no_one_sided};
+use crate::half::{ANY_CLIENT, Half, Replier, Role, no_one_sided};
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use crate::socket::{parse_address, write_address};
@@ -38,7 +38,8 @@ impl Half for RpcUdpHalf {
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let server = UdpServer::new(self.port, Some(parse_address(peer)?), self.options.size_bytes);
+        let client = if peer == ANY_CLIENT { None } else { Some(parse_address(peer)?) };
+        let server = UdpServer::new(self.port, client, self.options.size_bytes);
         Ok(Box::new(RealReplier::new(server, self.options.wait)))
     }
 }

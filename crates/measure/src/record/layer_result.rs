@@ -31,6 +31,9 @@ pub struct LayerResult {
     /// The launcher of the processes; null if netdyno started them itself.
     #[serde(default)]
     pub launcher: Option<String>,
+    /// Address of the server that answered; null if netdyno started the replier itself.
+    #[serde(default)]
+    pub server: Option<String>,
     /// The injected faults, as given to `--faults`.
     #[serde(default)]
     pub faults: Option<String>,
@@ -69,6 +72,12 @@ impl LayerResult {
     /// Returns the verb, as on the command line.
     pub fn verb(&self) -> &'static str {
         self.found.verb()
+    }
+
+    /// Returns the programs behind the figures beside netdyno: the library, the launcher and the server.
+    pub fn behind(&self) -> impl Iterator<Item = String> {
+        let server = self.server.as_ref().map(|address| format!("server {address}"));
+        self.library.clone().into_iter().chain(self.launcher.clone()).chain(server)
     }
 
     /// Returns the number of launches behind the figures.

@@ -64,6 +64,7 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         difference("cpus_differ", "the processors", &cpus(a), &cpus(b)),
         difference("library_differs", "the library", &text(&a.library), &text(&b.library)),
         difference("launcher_differs", "the launcher", &text(&a.launcher), &text(&b.launcher)),
+        difference("server_differs", "the server", &text(&a.server), &text(&b.server)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
         difference(

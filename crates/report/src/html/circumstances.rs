@@ -20,7 +20,7 @@ pub fn of_sizes(result: &LayerResult) -> String {
 
 fn how(result: &LayerResult, [size, window]: [Option<String>; 2]) -> String {
     let mut parts = vec![format!("netdyno {}", result.verb())];
-    parts.extend(result.library.iter().chain(&result.launcher).cloned());
+    parts.extend(result.behind());
     parts.extend(size);
     parts.push(waits(&result.wait));
     parts.extend(processors(result));

@@ -463,6 +463,7 @@ fn measured(
         distance: Some("same package".into()),
         library: None,
         launcher: None,
+        server: None,
         faults: None,
         dials: None,
         profile: None,
