@@ -137,6 +137,28 @@ fn every_observable_parameter_comes_back_within_one_percent() {
     assert!(seen.iter().sum::<usize>() >= 60 && seen.iter().all(|&n| n >= 15), "{seen:?}");
 }
 
+/// Culler et al. (1996) find of remote procedure calls that the overhead is the bottleneck: g = o_s + o_r. The
+/// signature must say so of an interface for which it holds, and deny it of one with a larger gap.
+#[test]
+fn the_overhead_is_the_bottleneck_only_where_it_is() {
+    for (gap, holds) in [("0ns", true), ("12us", true), ("24us", false), ("160us", false)] {
+        for noise in ["", ",noise=0.05"] {
+            // Like remote procedure calls over loopback: o_s + o_r = 16 us.
+            let truth = format!("o_s=12us,o_r=4us,g={gap},L=20us{noise}").parse().unwrap();
+            let Reading { parameters, found, doubts } =
+                extract(&signatures(truth, 1, 9, 0.02), 0.95, 0.02).unwrap();
+            let [o_s, o_r, g] = [&parameters.o_s, &parameters.o_r, &parameters.g].map(|p| p.ci_ns.unwrap());
+            let what = format!("g={gap}{noise}: {g:?} {o_s:?} {o_r:?}");
+            let limit = if holds { Limit::Processor } else { Limit::Gap };
+            assert_eq!(found.plateau.limited_by, limit, "{what}");
+            assert_eq!(doubts.iter().any(|doubt| doubt.name == "processor_bound"), holds, "{what}");
+            // The upper bound of g is o_s + o_r within the intervals. A stream of varying steps is a little slower.
+            assert_eq!(g.lo <= 1.02 * (o_s.hi + o_r.hi), holds, "{what}");
+            assert!(!holds || g.hi >= o_s.lo + o_r.lo, "{what}");
+        }
+    }
+}
+
 /// Returns T(M, 0), the time to issue M requests, in ns. It follows from the parameters alone, without a
 /// simulation.
 ///
