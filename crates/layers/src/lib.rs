@@ -2,7 +2,7 @@
 //!
 //! * [`catalogue`] names the layers, says what each can do, and opens them. No other module knows which
 //!   layers there are.
-//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp` and `oncrpc`. Each has a
+//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp`, `oncrpc` and `grpc`. Each has a
 //!   file for each way in which it is measured: requests of one size, requests of any size, messages,
 //!   a group of processes, registration of memory.
 //! * The other modules know no layer. They hold what layers have in common: [`options`], [`half`] (a
@@ -15,6 +15,7 @@
 mod am;
 pub mod catalogue;
 pub mod group;
+mod grpc;
 pub mod half;
 mod idle;
 mod messages;

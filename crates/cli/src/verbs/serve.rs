@@ -61,7 +61,7 @@ pub struct ServeArgs {
 
     /// Answer calls of any client over this layer, instead of --peer
     ///
-    /// Over oncrpc+udp and oncrpc+tcp, with the program that docs/rpc.md describes. There is no key. By default at
+    /// Over oncrpc+udp, oncrpc+tcp and grpc, with the program that docs/rpc.md describes. There is no key. By default at
     /// 127.0.0.1.
     #[arg(
         long,

@@ -1,6 +1,8 @@
 //! Servers that the measurement did not start: one in C over libtirpc, and `netdyno serve --over`.
 
 use crate::common::schemas::read_record;
+#[cfg(feature = "grpc")]
+use crate::common::schemas::record;
 use crate::common::served::{LONG, Served};
 use crate::common::{beside, error_of, netdyno, run};
 use netdyno_measure::record::{LayerResult, Record};
@@ -61,7 +63,8 @@ fn a_server_over_libtirpc_is_measured() {
 #[test]
 fn a_server_of_netdyno_answers_anyone() {
     let _beside = beside();
-    for layer in ["oncrpc+udp", "oncrpc+tcp"] {
+    let layers = ["oncrpc+udp", "oncrpc+tcp", "grpc"];
+    for layer in layers.into_iter().filter(|layer| *layer != "grpc" || cfg!(feature = "grpc")) {
         let served = Served::start(netdyno(&["serve", "--over", layer, "--bind", "127.0.0.1:0"]));
         let server = served.announcement().split("--connect ").nth(1).unwrap().lines().next().unwrap();
         for _ in 0..2 {
@@ -107,6 +110,31 @@ fn a_server_without_the_program_is_told_apart() {
     let line = error_of(&["logp", "--over", "oncrpc+tcp", "--connect", &address], 1);
     assert!(line.contains("does not have the program"), "{line}");
     serving.join().unwrap();
+}
+
+#[cfg(not(feature = "grpc"))]
+#[test]
+fn a_layer_that_was_not_built_says_how_to_build_it() {
+    let line = error_of(&["logp", "--over", "grpc"], 2);
+    assert!(line.contains("built without grpc") && line.contains("--features grpc"), "{line}");
+    assert_eq!(error_of(&["logp", "--over", "grpc", "--connect", "127.0.0.1:9"], 2), line);
+    assert!(error_of(&["serve", "--over", "grpc"], 2).contains("--features grpc"));
+}
+
+#[cfg(feature = "grpc")]
+#[test]
+fn grpc_is_measured_by_every_verb_of_requests() {
+    let _beside = beside();
+    for (verb, more) in
+        [("logp", &[][..]), ("bulk", &["--largest", "64KiB"]), ("contention", &["--procs", "3"])]
+    {
+        for wait in ["yield", "block"] {
+            let args = [verb, "--over", "grpc", "--launches", "1", "--max-time", "1s", "--wait", wait];
+            let result = record(&[&args[..], more].concat()).results.remove(0);
+            assert_eq!((&*result.layer, &*result.wait), ("grpc", wait));
+            assert!(result.parameters.rtt.value_ns.unwrap() > 0.0, "{verb}");
+        }
+    }
 }
 
 /// Builds the server with the C compiler and the flags that pkg-config names.

@@ -3,6 +3,7 @@
 use super::Layer;
 use crate::am::group::AmGathering;
 use crate::group::{Gathering, Place};
+use crate::grpc;
 use crate::oncrpc::group::{RpcTcpGathering, RpcUdpGathering};
 use crate::options::LayerOptions;
 use crate::plugin::extension::Extension;
@@ -33,6 +34,7 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::Tcp => Box::new(TcpGathering::open(place, options)?),
         Layer::OncRpcUdp => Box::new(RpcUdpGathering::open(place, options)?),
         Layer::OncRpcTcp => Box::new(RpcTcpGathering::open(place, options)?),
+        Layer::Grpc => grpc::gathering(place, options)?,
         Layer::Mpi => over_plugin(&Extension::mpi()?, options)?,
         Layer::Ofi(provider) => over_plugin(&Extension::ofi(provider)?, options)?,
         Layer::Ucx(transports) => over_plugin(&Extension::ucx(transports)?, options)?,

@@ -5,6 +5,7 @@ use crate::am::messages::AmMessagesHalf;
 use crate::am::one_sided::OneSidedAmHalf;
 use crate::am::requests::AmHalf;
 use crate::am::sized::SizedAmHalf;
+use crate::grpc;
 use crate::half::{Half, Role};
 use crate::oncrpc::half::{RpcTcpHalf, RpcUdpHalf};
 use crate::options::LayerOptions;
@@ -34,6 +35,7 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::OncRpcUdp => Box::new(RpcUdpHalf::open(options)?),
         Layer::OncRpcTcp => Box::new(RpcTcpHalf::open(role, options)?),
+        Layer::Grpc => grpc::half(role, options)?,
         Layer::Mpi => Box::new(PluginHalf::open(&Extension::mpi()?, role, options)?),
         Layer::Ofi(provider) => Box::new(PluginHalf::open(&Extension::ofi(provider)?, role, options)?),
         Layer::Ucx(transports) => Box::new(PluginHalf::open(&Extension::ucx(transports)?, role, options)?),

@@ -8,7 +8,7 @@ pub mod half;
 pub mod registrar;
 
 use crate::plugin::parameter::Parameter;
-use crate::{am, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi};
+use crate::{am, grpc, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi};
 use netdyno_host::wait::Wait;
 use std::fmt;
 use std::str::FromStr;
@@ -32,6 +32,8 @@ pub enum Layer {
     OncRpcUdp,
     /// ONC remote procedure calls over TCP.
     OncRpcTcp,
+    /// gRPC over HTTP/2 and TCP, where netdyno was built with it.
+    Grpc,
     /// Any MPI library, as a layer in C.
     Mpi,
     /// libfabric by one of its providers, as a layer in C.
@@ -45,7 +47,7 @@ pub enum Layer {
 }
 
 /// All layers in the order of the list. A layer with a parameter is in it once.
-pub const ALL: [Layer; 13] = [
+pub const ALL: [Layer; 14] = [
     Layer::AmShm,
     Layer::AmUdp,
     Layer::ViShm,
@@ -54,6 +56,7 @@ pub const ALL: [Layer; 13] = [
     Layer::Tcp,
     Layer::OncRpcUdp,
     Layer::OncRpcTcp,
+    Layer::Grpc,
     Layer::Mpi,
     Layer::Ofi(Parameter::TCP),
     Layer::Ucx(Parameter::TCP),
@@ -83,6 +86,7 @@ impl Layer {
             Self::Tcp => "tcp",
             Self::OncRpcUdp => "oncrpc+udp",
             Self::OncRpcTcp => "oncrpc+tcp",
+            Self::Grpc => "grpc",
             Self::Mpi => "mpi",
             Self::Ofi(_) => "ofi",
             Self::Ucx(_) => "ucx",
@@ -102,6 +106,7 @@ impl Layer {
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::OncRpcUdp => "ONC remote procedure calls (RFC 5531) over UDP",
             Self::OncRpcTcp => "ONC remote procedure calls (RFC 5531) over TCP",
+            Self::Grpc => "gRPC, unary calls by tonic over HTTP/2 and TCP",
             Self::Mpi => "the non-blocking calls of any MPI library, built on site",
             Self::Ofi(_) => "libfabric by a provider (ofi:tcp, ofi:shm), built on site",
             Self::Ucx(_) => "UCX by transports (ucx:tcp, ucx:posix+cma), built on site",
@@ -123,6 +128,7 @@ impl Layer {
             | Self::OncRpcTcp
             | Self::Ofi(_)
             | Self::Ucx(_)
+            | Self::Grpc
             | Self::Plugin => &[Wait::Spin, Wait::Yield, Wait::Block],
             Self::Sim => &[],
         }
@@ -143,6 +149,7 @@ impl Layer {
             Self::Tcp => tcp::MAX_SIZE,
             Self::OncRpcUdp => oncrpc::MAX_UDP_SIZE,
             Self::OncRpcTcp => oncrpc::MAX_TCP_SIZE,
+            Self::Grpc => grpc::MAX_SIZE,
             Self::Mpi | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin => plugin::MAX_SIZE,
             Self::Sim => sim::LARGEST_MESSAGE,
         }
@@ -162,6 +169,7 @@ impl Layer {
             Self::Udp => udp::sized::MAX_SIZE,
             Self::OncRpcUdp => oncrpc::MAX_UDP_TRANSFER,
             Self::OncRpcTcp => oncrpc::MAX_TCP_TRANSFER,
+            Self::Grpc => grpc::MAX_TRANSFER,
             Self::Sim => sim::LARGEST_MESSAGE,
             _ => sized::MAX_SIZE,
         }
@@ -178,7 +186,7 @@ impl Layer {
 
     /// Returns whether the layer has messages that can be posted and tested.
     pub const fn has_messages(self) -> bool {
-        !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp)
+        !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp | Self::Grpc)
     }
 
     /// Returns whether processes register memory.
@@ -235,12 +243,21 @@ impl Layer {
     /// Returns whether the requester can measure a server that netdyno has not started, and whether the replier
     /// serves clients that netdyno has not started.
     pub const fn connects(self) -> bool {
-        matches!(self, Self::OncRpcUdp | Self::OncRpcTcp)
+        matches!(self, Self::OncRpcUdp | Self::OncRpcTcp | Self::Grpc)
     }
 
     /// Returns whether the layer has sockets, whose address `--bind` sets.
     pub const fn has_sockets(self) -> bool {
-        matches!(self, Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp)
+        matches!(
+            self,
+            Self::AmUdp
+                | Self::ViUdp
+                | Self::Udp
+                | Self::Tcp
+                | Self::OncRpcUdp
+                | Self::OncRpcTcp
+                | Self::Grpc
+        )
     }
 
     /// Returns why the layer cannot be measured here, if it cannot.
@@ -251,6 +268,7 @@ impl Layer {
             Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp => {
                 socket::is_missing()
             }
+            Self::Grpc => grpc::is_missing(),
             Self::Mpi => plugin::extension::mpi_is_missing(),
             Self::Ofi(_) => plugin::extension::ofi_is_missing(),
             Self::Ucx(_) => plugin::extension::ucx_is_missing(),

@@ -79,6 +79,15 @@ fn oncrpc_tcp() {
     conforms(&Threads(Layer::OncRpcTcp));
 }
 
+/// Checks gRPC, if it was built.
+#[test]
+fn grpc() {
+    match Layer::Grpc.unavailable() {
+        None => conforms(&Threads(Layer::Grpc)),
+        Some(why) => println!("SKIPPED: {why}"),
+    }
+}
+
 #[test]
 fn sim() {
     conforms(&Simulated);
@@ -160,7 +169,7 @@ fn no_layer_is_left_out() {
     for layer in ALL {
         match layer {
             Layer::AmShm | Layer::AmUdp | Layer::ViShm | Layer::ViUdp | Layer::Udp | Layer::Tcp => {}
-            Layer::OncRpcUdp | Layer::OncRpcTcp => {}
+            Layer::OncRpcUdp | Layer::OncRpcTcp | Layer::Grpc => {}
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }
     }
