@@ -78,7 +78,8 @@ fn spin_for(text: &str) -> Result<Wait, String> {
 fn write_time(f: &mut fmt::Formatter<'_>, time: Duration) -> fmt::Result {
     let ns = time.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
-    let (unit_ns, unit) = units.into_iter().find(|(unit_ns, _)| ns % unit_ns == 0).unwrap_or((1, "ns"));
+    let (unit_ns, unit) =
+        units.into_iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns)).unwrap_or((1, "ns"));
     write!(f, "{}{unit}", ns / unit_ns)
 }
 
