@@ -17,6 +17,7 @@
 //! * [`random`]: unpredictable random bytes.
 //! * [`sleep`]: the wake-up protocol between a sleeping side and its peer.
 //! * [`standard`]: the state of standard output at process start.
+//! * [`wakeup`]: a wake-up that other processes ring.
 //! * [`wait`]: the wait strategies of an idle process.
 
 pub mod bounce;
@@ -40,3 +41,4 @@ pub mod sleep;
 pub mod standard;
 mod sync;
 pub mod wait;
+pub mod wakeup;

@@ -171,3 +171,38 @@ fn no_message_is_slept_over() {
         assert!(has_found || is_woken);
     });
 }
+
+/// One side takes an announcement back and goes to sleep again, while the other sends two messages. A wake-up
+/// that is drained before the second announcement is not missed.
+#[test]
+fn no_message_is_slept_over_after_a_cancelled_sleep() {
+    loom::model(|| {
+        let words = loom::sync::Arc::new([(); 3].map(|()| AtomicU64::new(0)));
+        let theirs = words.clone();
+        let sender = thread::spawn(move || {
+            let [messages, asleep, rung] = &*theirs;
+            for nth in 1..=2 {
+                messages.store(nth, Ordering::Release);
+                if sleep::is_to_be_woken(asleep) {
+                    rung.store(1, Ordering::Release);
+                }
+            }
+        });
+        let [messages, asleep, rung] = &*words;
+        let mut handled = 0;
+        loop {
+            // The drain of the wake-up.
+            rung.swap(0, Ordering::AcqRel);
+            sleep::announce(asleep);
+            let found = messages.load(Ordering::Acquire);
+            if found == handled {
+                break;
+            }
+            sleep::cancel(asleep);
+            handled = found;
+        }
+        sender.join().unwrap();
+        // A swap, because it reads the latest value. After a swap loom lets a load read an older one.
+        assert!(handled == 2 || rung.swap(0, Ordering::AcqRel) == 1);
+    });
+}

@@ -222,6 +222,12 @@ impl Writer {
         Self(End::new(region, place))
     }
 
+    /// Returns the number of messages written so far.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.0.next
+    }
+
     /// Stores the departure time of the next message, which the caller must then write. `stamp` must not be
     /// 0.
     #[inline]

@@ -143,9 +143,9 @@ fn a_dialled_link_changes_with_time_as_its_profile_says() {
 fn every_size_and_way_to_wait_works() {
     let _beside = beside();
     for (over, size, how) in [
-        ("am+shm", "1", "yield"),
+        ("am+shm", "1", "block"),
         ("am+shm", "33", "yield"),
-        ("am+shm", "4096", "yield"),
+        ("am+shm", "4096", "block"),
         ("am+udp", "1", "block"),
         ("am+udp", "33", "yield"),
         ("am+udp", "1380", "block"),
@@ -289,7 +289,7 @@ fn every_layer_is_measured_with_more_processes_than_processors() {
 fn other_sizes_numbers_and_ways_to_wait_work() {
     let _beside = beside();
     for (over, procs, size, wait) in [
-        ("am+shm", "3", "4096", "yield"),
+        ("am+shm", "3", "4096", "block"),
         ("am+udp", "2", "100", "block"),
         ("vi+shm", "3", "100000", "block"),
         ("vi+udp", "3", "5000", "block"),

@@ -118,8 +118,9 @@ impl Layer {
     /// Returns the ways in which processes can wait. A layer without processes has none.
     pub const fn waits(self) -> &'static [Wait] {
         match self {
-            Self::AmShm | Self::Mpi => &[Wait::Spin, Wait::Yield],
-            Self::AmUdp
+            Self::Mpi => &[Wait::Spin, Wait::Yield],
+            Self::AmShm
+            | Self::AmUdp
             | Self::ViShm
             | Self::ViUdp
             | Self::Udp

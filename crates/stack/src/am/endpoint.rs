@@ -9,7 +9,7 @@ use super::handlers::{Handlers, Offer};
 use super::others::Others;
 use super::peer_id::{PeerId, Wire};
 use super::port::Port;
-use super::shm::{ShmPeers, ShmPort};
+use super::shm::ShmPeers;
 use super::udp::UdpPeers;
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_protocol::am::Credit;
@@ -74,9 +74,9 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// Returns an error if the system provides no shared memory, or no socket at [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
-        let (interface, Config { window, medium_bytes, .. }) = (&self.interface, self.config);
+        let interface = &self.interface;
         match wire {
-            Wire::Shm => ShmPort::open(window, medium_bytes, self.offer.memories.endpoint()).map(Port::from),
+            Wire::Shm => self.shm.open_port(&self.config, self.offer.memories.endpoint()).map(Port::from),
             Wire::Udp => self.others.open_port(wire, || UdpPeers::open(&self.config, interface.clone())),
         }
     }
@@ -165,7 +165,7 @@ impl<S> Endpoint<S> {
                 shm.send(credit, handler, &words);
                 return Ok(());
             }
-            if shm.is_dialled() {
+            if shm.is_special() {
                 break;
             }
             self.poll_for_room(state, peer)?;
@@ -193,8 +193,8 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Sends a request over a dialled link or another transport. Kept out of line, so that other links
-    /// pay nothing for it.
+    /// Sends a request over a special link or another transport. Kept out of line, so that other links pay
+    /// nothing for it.
     #[cold]
     #[inline(never)]
     fn request_slowly(&mut self, state: &mut S, peer: PeerId, call: &Call) -> Result<(), PeerLost> {
@@ -278,22 +278,36 @@ impl<S> Endpoint<S> {
     }
 
     /// Passes time after a poll that found nothing, as [`Config::wait`] says: returns at once, yields the
-    /// processor, or sleeps until a datagram arrives or a timer is due, at most for `timeout`. With a peer
-    /// over shared memory the endpoint never sleeps, because shared memory sends no wake-up.
+    /// processor, or sleeps until a message arrives or a timer is due, at most for `timeout`. An endpoint
+    /// yields instead of sleeping while a dialled message over shared memory is not due yet.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
-        if self.config.wait.sleeps() && self.shm.is_empty() && !self.others.are_none() {
-            self.others.sleep(timeout);
-        } else {
-            self.config.wait.idle();
+        if self.config.wait.sleeps() { self.block(timeout) } else { self.config.wait.idle() }
+    }
+
+    #[cold]
+    fn block(&mut self, timeout: Duration) {
+        if self.shm.is_empty() && self.others.are_none() {
+            return self.config.wait.idle();
         }
+        let most = self.until_due().min(timeout);
+        if most.is_zero() {
+            self.config.wait.idle();
+        } else {
+            self.others.sleep(self.shm.wakeup(), most);
+        }
+        self.shm.end_sleep();
     }
 
     /// Returns the longest time that a program may sleep on the endpoint's descriptor ([`AsFd`]) before it
-    /// polls again: until the next timer is due. Returns zero with a peer over shared memory, because
-    /// shared memory sends no wake-up.
+    /// polls again: until the next timer is due. Announces the sleep to the peers over shared memory, which
+    /// then end it by their next message. So call it right before the sleep.
+    ///
+    /// With a peer over shared memory, only an endpoint with [`Wait::Block`] may sleep: without it the result
+    /// is zero, because peers send no wake-up.
     pub fn until_due(&mut self) -> Duration {
-        if self.shm.is_empty() { self.others.until_due() } else { Duration::ZERO }
+        let others = self.others.until_due();
+        if self.shm.is_empty() { others } else { others.min(self.shm.prepare_sleep()) }
     }
 
     /// Disconnects a peer: the endpoint receives nothing more from it and sends nothing more to it.
@@ -306,13 +320,13 @@ impl<S> Endpoint<S> {
 }
 
 impl<S> AsFd for Endpoint<S> {
-    /// Returns a descriptor that is readable while a datagram waits for a poll. It knows the sockets of the
-    /// ports that were opened before the call, and is never readable for shared memory. A program sleeps
-    /// on it for [`Endpoint::until_due`] at most, after a poll that handled nothing.
+    /// Returns a descriptor that is readable while a datagram waits for a poll, and once a peer over shared
+    /// memory has ended a sleep. It knows the ports that were opened before the call. A program sleeps on it
+    /// for [`Endpoint::until_due`] at most, after a poll that handled nothing.
     ///
     /// # Panics
     /// Panics if the system has no memory left to watch a socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.others.wakeup()
+        self.others.wakeup(self.shm.wakeup())
     }
 }

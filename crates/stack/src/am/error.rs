@@ -3,6 +3,7 @@
 use super::peer_id::{PeerId, Wire};
 use netdyno_host::datagram::SocketError;
 use netdyno_host::segment::SegmentError;
+use netdyno_host::wakeup::WakeupError;
 use netdyno_protocol::dial::time_profile::TimeProfileError;
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,6 +29,9 @@ pub enum OpenError {
     /// The socket could not be opened.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The wake-up could not be made.
+    #[error(transparent)]
+    Wakeup(#[from] WakeupError),
 }
 
 /// Reasons why a peer could not be connected.
@@ -71,6 +75,9 @@ pub enum ConnectError {
     /// The peer's shared memory could not be opened.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// The wake-up of a peer that may sleep could not be opened.
+    #[error(transparent)]
+    Wakeup(#[from] WakeupError),
     /// Another endpoint has already connected to that address.
     #[error("the port of process {0} is taken: an address serves one peer, once")]
     Taken(u32),

@@ -108,26 +108,32 @@ impl<S> Others<S> {
         due.min().unwrap_or(Duration::MAX)
     }
 
-    /// Returns a descriptor that is readable while the descriptor of a transport is.
+    /// Returns a descriptor that is readable while the descriptor of a transport is, or `shm`, the wake-up
+    /// of shared memory.
     ///
     /// # Panics
     /// Panics if the system has no memory left to watch a descriptor.
-    pub(super) fn wakeup(&self) -> BorrowedFd<'_> {
-        for Other { transport, .. } in &self.list {
+    pub(super) fn wakeup(&self, shm: Option<BorrowedFd<'_>>) -> BorrowedFd<'_> {
+        for descriptor in self.descriptors().chain(shm) {
             let data = EventData::new_u64(0);
-            match epoll::add(&self.wakeup, transport.descriptor(), data, EventFlags::IN) {
+            match epoll::add(&self.wakeup, descriptor, data, EventFlags::IN) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => panic!("the system does not watch a socket: {error}"),
+                Err(error) => panic!("the system does not watch a descriptor: {error}"),
             }
         }
         self.wakeup.as_fd()
     }
 
-    /// Sleeps until a message arrives or a timer is due, at most for `timeout`.
+    fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.list.iter().map(|other| other.transport.descriptor())
+    }
+
+    /// Sleeps until a message arrives, or `shm`, the wake-up of shared memory, is readable; at most for
+    /// `timeout`.
     #[cold]
-    pub(super) fn sleep(&mut self, timeout: Duration) {
-        let timeout = Timespec::try_from(self.until_due().min(timeout)).ok();
-        let descriptors = self.list.iter().map(|other| other.transport.descriptor());
+    pub(super) fn sleep(&self, shm: Option<BorrowedFd<'_>>, timeout: Duration) {
+        let timeout = Timespec::try_from(timeout).ok();
+        let descriptors = self.descriptors().chain(shm);
         let mut awaited: Vec<_> =
             descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
         match poll(&mut awaited, timeout.as_ref()) {

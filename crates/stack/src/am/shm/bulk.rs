@@ -17,6 +17,7 @@ use super::transfers::{Fetch, Get};
 use crate::am::Endpoint;
 use crate::am::bulk::{Destination, Mapped, Remote, Source, Target};
 use crate::am::call::Call;
+use crate::am::endpoint::SLEEP_AT_MOST;
 use crate::am::error::{AttachError, PeerLost, TransferError};
 use crate::am::peer_id::PeerId;
 use netdyno_host::bounce::{CELL, CELLS};
@@ -89,7 +90,7 @@ impl<S> Endpoint<S> {
                 return Ok(given);
             }
             if self.poll(state)? == 0 {
-                self.config.wait.idle();
+                self.idle(SLEEP_AT_MOST);
             }
         }
     }
@@ -226,6 +227,7 @@ impl ShmPeer {
             self.depart(extent.len as usize);
         }
         self.requests_out.write_with_extent(credit, header(kind, handler, 0, words), words, extent);
+        self.wake();
     }
 
     /// Returns the position of the request whose credit was taken last.

@@ -6,6 +6,7 @@ pub(super) mod outbox;
 mod peer;
 mod port;
 mod serving;
+mod sleeping;
 mod transfers;
 
 pub(super) use peer::ShmPeer;
@@ -15,10 +16,11 @@ use super::bulk::{Destination, Fetched};
 use super::call::Call;
 use super::config::Config;
 use super::dial::Interface;
-use super::error::{ConnectError, PeerLost};
+use super::error::{ConnectError, OpenError, PeerLost};
 use super::handlers::Offer;
 use super::peer_id::{PeerId, Places};
 use netdyno_host::wait::Wait;
+use netdyno_host::wakeup::Wakeup;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +52,8 @@ pub(super) struct ShmPeers {
     polls_put_off: u32,
     polls_in_vain: u32,
     peer_timeout: Duration,
+    /// Made with the first port, if the endpoint may sleep.
+    wakeup: Option<Wakeup>,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     last_look: Instant,
@@ -82,6 +86,7 @@ impl ShmPeers {
             polls_put_off: 0,
             polls_in_vain: 0,
             peer_timeout: config.peer_timeout,
+            wakeup: None,
             last_look: Instant::now(),
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
@@ -92,6 +97,14 @@ impl ShmPeers {
 
     pub(super) fn is_empty(&self) -> bool {
         self.peers.is_empty()
+    }
+
+    /// Opens a port of the endpoint with this number in its process.
+    pub(super) fn open_port(&mut self, config: &Config, endpoint: u64) -> Result<ShmPort, OpenError> {
+        if config.wait == Wait::Block && self.wakeup.is_none() {
+            self.wakeup = Some(Wakeup::new()?);
+        }
+        ShmPort::open(config.window, config.medium_bytes, endpoint, self.wakeup.as_ref())
     }
 
     pub(super) fn connect(

@@ -1,7 +1,7 @@
 //! One connection over shared memory: its four rings, its credits, and the state of the peer.
 
 use super::outbox::{ShmOutbox, header, stamp};
-use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN};
+use super::port::{CLOSED, ENDPOINT, Layout, ShmPort, TAKEN, wakeup_of};
 use super::transfers::Bulk;
 use crate::am::call::Call;
 use crate::am::dial::{Inlet, Interface};
@@ -13,6 +13,7 @@ use netdyno_host::life::Life;
 use netdyno_host::region::Region;
 use netdyno_host::ring::{Message, Reader, Writer};
 use netdyno_host::segment::{Segment, open_segment};
+use netdyno_host::wakeup::Waker;
 use netdyno_protocol::am::{Credit, Credits, Ledger};
 use netdyno_protocol::frame::port::PortAddress;
 use netdyno_protocol::frame::slot::Kind;
@@ -42,9 +43,9 @@ const fn is_dialled(kind: Kind) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Connected,
-    /// Connected over a dialled link. This is a state of its own, so that links without dials pay
-    /// nothing for dialled ones.
-    Dialled,
+    /// Connected, and messages need more than their slots: the link is dialled, or the peer may sleep and
+    /// must be woken. This is a state of its own, so that other links pay nothing for such ones.
+    Special,
     Lost(PeerLost),
 }
 
@@ -72,8 +73,10 @@ pub(in crate::am) struct ShmPeer {
     /// Boxed, because short messages do not use it.
     pub(super) bulk: Box<Bulk>,
     life: Life,
-    inbox: Arc<Region>,
-    their_inbox: Arc<Region>,
+    /// The wake-up of a peer that may sleep.
+    pub(super) waker: Option<Waker>,
+    pub(super) inbox: Arc<Region>,
+    pub(super) their_inbox: Arc<Region>,
     /// Kept open, because the peer may open it at any time.
     _segment: Segment,
 }
@@ -91,6 +94,7 @@ impl ShmPeer {
         // alive afterwards, the process is the right one.
         let life = Life::of(address.pid).map_err(|error| ConnectError::Life { pid: address.pid, error })?;
         let their_inbox = Arc::new(open_segment(address.pid, address.fd, address.nonce, theirs.len())?);
+        let waker = wakeup_of(&their_inbox).map(|fd| Waker::open(address.pid, fd)).transpose()?;
         let ShmPort { layout: ours, region: inbox, segment, .. } = port;
         let window = ours.window.min(theirs.window);
         // Claimed last, so that a failed attempt has claimed nothing.
@@ -111,7 +115,7 @@ impl ShmPeer {
         };
         Ok(Self {
             id,
-            state: if interface.is_some() { State::Dialled } else { State::Connected },
+            state: if interface.is_some() || waker.is_some() { State::Special } else { State::Connected },
             requests_out,
             credits: Credits::new(window),
             replies_in,
@@ -130,6 +134,7 @@ impl ShmPeer {
             pid: address.pid,
             bulk: Box::new(bulk),
             life,
+            waker,
             inbox,
             their_inbox,
             _segment: segment,
@@ -149,8 +154,8 @@ impl ShmPeer {
         self.their_inbox.word(ENDPOINT).load(Ordering::Relaxed)
     }
 
-    /// Takes a credit for a [`ShmPeer::send`] without dials. Returns `None` if the link is dialled, lost
-    /// or full.
+    /// Takes a credit for a [`ShmPeer::send`] with nothing more to do. Returns `None` if the link is
+    /// special, lost or full.
     #[inline(always)]
     pub(in crate::am) fn simple_credit(&mut self) -> Option<Credit> {
         if matches!(self.state, State::Connected) { self.credits.take() } else { None }
@@ -158,18 +163,19 @@ impl ShmPeer {
 
     pub(in crate::am) fn check_connected(&self) -> Result<(), PeerLost> {
         match self.state {
-            State::Connected | State::Dialled => Ok(()),
+            State::Connected | State::Special => Ok(()),
             State::Lost(lost) => Err(lost),
         }
     }
 
-    /// Returns whether the link is dialled.
+    /// Returns whether messages need more than their slots.
     #[inline(always)]
-    pub(in crate::am) fn is_dialled(&self) -> bool {
-        matches!(self.state, State::Dialled)
+    pub(in crate::am) fn is_special(&self) -> bool {
+        matches!(self.state, State::Special)
     }
 
-    /// Takes a credit for a request on any connected link; the caller stamps the request.
+    /// Takes a credit for a request on any connected link. The caller stamps the request, and wakes the peer
+    /// behind it.
     pub(in crate::am) fn credit(&mut self) -> Option<Credit> {
         if self.check_connected().is_ok() { self.credits.take() } else { None }
     }
@@ -180,13 +186,14 @@ impl ShmPeer {
         self.check_connected().map_or_else(RequestError::Lost, |()| RequestError::Full)
     }
 
-    /// Sends a request as the dials say, if there is room in the window.
+    /// Sends a request as the dials say, if there is room in the window, and wakes a peer that sleeps.
     #[cold]
     #[inline(never)]
     pub(in crate::am) fn try_send_short(&mut self, call: &Call) -> Result<(), RequestError> {
         let Some(credit) = self.credit() else { return Err(self.why_not_ready()) };
         self.depart(size_of_val(call.words()));
         self.send(credit, call.handler, call.words());
+        self.wake();
         Ok(())
     }
 
@@ -199,6 +206,7 @@ impl ShmPeer {
         let Some(credit) = self.credit() else { return Err(self.why_not_ready()) };
         self.depart(size_of_val(words) + payload.len());
         self.requests_out.write_with_payload(credit, header(Kind::Medium, handler, 0, words), words, payload);
+        self.wake();
         Ok(())
     }
 
@@ -211,7 +219,7 @@ impl ShmPeer {
         }
     }
 
-    /// Sends a request. The caller has already applied the dials.
+    /// Sends a request. The caller has already applied the dials, and wakes the peer behind it.
     #[inline(always)]
     pub(in crate::am) fn send(&mut self, credit: Credit, handler: u8, words: &[u64]) {
         self.requests_out.write(credit, header(Kind::Short, handler, 0, words), words);
@@ -232,7 +240,7 @@ impl ShmPeer {
         }
     }
 
-    /// Polls a peer that is lost or whose link is dialled.
+    /// Polls a peer that is lost or whose link is special. Wakes the peer once for all replies of the poll.
     #[cold]
     #[inline(never)]
     fn poll_otherwise<S>(
@@ -243,7 +251,14 @@ impl ShmPeer {
     ) -> Result<usize, PeerLost> {
         match self.state {
             State::Lost(_) => Ok(0),
-            State::Connected | State::Dialled => self.take_some::<true, S>(offer, payload, state),
+            State::Connected | State::Special => {
+                let written = self.outbox.replies.written();
+                let handled = self.take_some::<true, S>(offer, payload, state)?;
+                if self.outbox.replies.written() != written {
+                    self.wake();
+                }
+                Ok(handled)
+            }
         }
     }
 
@@ -331,6 +346,7 @@ impl ShmPeer {
     pub(in crate::am) fn settle(&mut self) {
         if self.check_connected().is_ok() && self.outbox.ledger.is_owing() {
             self.outbox.credit();
+            self.wake();
         }
     }
 
@@ -375,6 +391,7 @@ impl ShmPeer {
     fn say_closed(&self) {
         // Release: pairs with the acquire in `look`, so that the peer sees all earlier messages first.
         self.their_inbox.word(CLOSED).store(1, Ordering::Release);
+        self.wake();
     }
 
     /// Disconnects a peer that is still connected.

@@ -13,9 +13,7 @@ fn endpoint(config: Config) -> Endpoint<Seen> {
 }
 
 fn windows(transport: &Transport, a: u32, b: u32) -> [Config; 2] {
-    [a, b].map(|window| {
-        transport.config().window(window).medium_bytes(64).peer_timeout(TIMEOUT).wait(Wait::Yield)
-    })
+    [a, b].map(|window| transport.config().window(window).medium_bytes(64).peer_timeout(TIMEOUT))
 }
 
 struct Pair {
@@ -276,9 +274,6 @@ fn what_cannot_be_made_is_refused() {
 
 /// Nothing is due for a disconnected peer, whatever was in flight.
 pub fn a_peer_that_was_given_up_keeps_nobody_awake(transport: &Transport) {
-    if transport.wire == Wire::Shm {
-        return;
-    }
     let [config, _] = windows(transport, 8, 8).map(|config| config.wait(Wait::Block));
     let Pair { mut a, to_b, mut at_a, .. } = pair(transport, [config, config]);
     fill(&mut a, to_b, ASK);

@@ -5,7 +5,7 @@ use crate::common::killing::{BOUND, loss, peer_timeout};
 use crate::common::process::{Child, argument, held, in_own_process, role};
 use crate::common::{Deadline, TIMEOUT, Transport, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, RequestError, Wait, Wire};
+use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, RequestError, Wire};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,12 +39,8 @@ fn endpoint(transport: &Transport) -> Endpoint<Seen> {
         assert_eq!(reply.words()[0], answered(seen.replies));
         seen.replies += 1;
     });
-    let config = transport
-        .config()
-        .window(WINDOW)
-        .medium_bytes(64)
-        .peer_timeout(peer_timeout(transport.wire))
-        .wait(Wait::Yield);
+    let config =
+        transport.config().window(WINDOW).medium_bytes(64).peer_timeout(peer_timeout(transport.wire));
     Endpoint::new(handlers, config).unwrap()
 }
 

@@ -8,11 +8,8 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 fn endpoint(transport: &Transport, window: u32, peer_timeout: Duration) -> Endpoint<Seen> {
-    Endpoint::new(
-        keeping(),
-        transport.config().window(window).medium_bytes(64).peer_timeout(peer_timeout).wait(Wait::Yield),
-    )
-    .unwrap()
+    Endpoint::new(keeping(), transport.config().window(window).medium_bytes(64).peer_timeout(peer_timeout))
+        .unwrap()
 }
 
 /// Polls until a loss is reported.

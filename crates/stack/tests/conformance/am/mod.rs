@@ -11,6 +11,7 @@ mod loss;
 mod pauses;
 mod processes;
 mod shm;
+mod sleeping;
 mod udp;
 
 macro_rules! suites {
@@ -67,6 +68,10 @@ macro_rules! kills {
 mod over_shm {
     suites!(SHM);
     kills!(SHM);
+}
+mod over_blocking_shm {
+    suites!(BLOCKING_SHM);
+    kills!(BLOCKING_SHM);
 }
 mod over_udp {
     suites!(UDP);

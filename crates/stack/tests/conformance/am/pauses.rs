@@ -5,12 +5,12 @@ use crate::common::asking::{ASK, Counted as Seen, counting};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, TIMEOUT, Transport, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Endpoint, Loss, PeerId, Wait};
+use netdyno_stack::am::{Endpoint, Loss, PeerId};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 fn endpoint(transport: &Transport) -> Endpoint<Seen> {
-    let config = transport.config().window(16).medium_bytes(64).peer_timeout(TIMEOUT).wait(Wait::Yield);
+    let config = transport.config().window(16).medium_bytes(64).peer_timeout(TIMEOUT);
     Endpoint::new(counting(), config).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn ask(
             *asked += 1;
         }
         match endpoint.poll(seen) {
-            Ok(0) => Wait::Yield.idle(),
+            Ok(0) => endpoint.idle(Duration::from_millis(1)),
             Ok(_) => {}
             // The parent closes its endpoint when it has all its answers.
             Err(lost) => {

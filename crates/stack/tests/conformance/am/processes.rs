@@ -4,7 +4,7 @@ use crate::common::process::{Child, Parent, argument, from_hex, role, to_hex};
 use crate::common::traffic::Traffic;
 use crate::common::{Deadline, TIMEOUT, Transport, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Endpoint, Wait};
+use netdyno_stack::am::Endpoint;
 
 const PROCESSES: usize = 6;
 const MESSAGES: u64 = 2_000;
@@ -18,8 +18,7 @@ pub fn child_process(transport: &Transport) {
 
 /// Runs one process: sends to all others, and polls until the parent closes the pipe.
 fn one_of_many(transport: &Transport, parent: &Parent, seed: u64, me: usize) {
-    let config =
-        transport.config().window(16).medium_bytes(MOST as u32).peer_timeout(TIMEOUT).wait(Wait::Yield);
+    let config = transport.config().window(16).medium_bytes(MOST as u32).peer_timeout(TIMEOUT);
     let mut endpoint = Endpoint::new(Traffic::handlers(), config).unwrap();
     let others: Vec<usize> = (0..PROCESSES).filter(|&other| other != me).collect();
     let ports: Vec<_> = others.iter().map(|_| endpoint.open_port(transport.wire).unwrap()).collect();
@@ -54,7 +53,7 @@ fn one_of_many(transport: &Transport, parent: &Parent, seed: u64, me: usize) {
     while !has_all(&endpoint, &traffic) {
         deadline.check("receiving from all");
         if endpoint.poll(&mut traffic).unwrap() == 0 {
-            Wait::Yield.idle();
+            endpoint.idle(TIMEOUT);
         }
     }
     parent.say("done");

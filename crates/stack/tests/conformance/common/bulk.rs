@@ -1,12 +1,13 @@
 //! Shared by the tests of transfers: memory of every kind, bytes that both sides know, and handlers that
 //! keep their arguments.
 
-use super::{Idler, TIMEOUT, Transport, connect};
+use super::{TIMEOUT, Transport, connect};
 use netdyno_stack::am::{
-    Config, Endpoint, Fetched, Handlers, Memory, PeerId, Placed, Refused, Remote, Stored, Wait,
+    Config, Endpoint, Fetched, Handlers, Memory, PeerId, Placed, Refused, Remote, Stored,
 };
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Handlers of stores: one replies with the first word, the other does not reply.
 pub const ANSWERED: u8 = 3;
@@ -73,7 +74,7 @@ pub fn handlers() -> Handlers<Seen> {
 }
 
 pub fn config(transport: &Transport) -> Config {
-    transport.config().window(16).medium_bytes(256).peer_timeout(TIMEOUT).wait(Wait::Yield)
+    transport.config().window(16).medium_bytes(256).peer_timeout(TIMEOUT)
 }
 
 /// One end of a connection.
@@ -163,10 +164,9 @@ pub fn while_polled<R>(side: &mut Side, f: impl FnOnce() -> R) -> R {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut idler = Idler::default();
             while !is_over.load(Ordering::Relaxed) {
                 if side.poll() == 0 {
-                    idler.idle();
+                    side.endpoint.idle(Duration::from_millis(1));
                 }
             }
         });

@@ -1,7 +1,7 @@
 //! The transports that the suites run over.
 
 use super::seed;
-use netdyno_stack::am::{Config, Dial, Dials, Faults, Setting, Wire};
+use netdyno_stack::am::{Config, Dial, Dials, Faults, Setting, Wait, Wire};
 use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -17,10 +17,20 @@ pub struct Transport {
     /// Whether the provider of VIs allocates the memory, so that peers can map it (zero-copy). Receivers
     /// then copy long messages themselves.
     pub is_lent: bool,
+    /// How endpoints of Active Messages wait.
+    pub wait: Wait,
 }
 
-pub const SHM: Transport =
-    Transport { name: "over_shm", wire: Wire::Shm, faults: Faults::NONE, dials: Dials::NONE, is_lent: false };
+pub const SHM: Transport = Transport {
+    name: "over_shm",
+    wire: Wire::Shm,
+    faults: Faults::NONE,
+    dials: Dials::NONE,
+    is_lent: false,
+    wait: Wait::Yield,
+};
+/// Endpoints that sleep, and that their peers wake.
+pub const BLOCKING_SHM: Transport = Transport { name: "over_blocking_shm", wait: Wait::Block, ..SHM };
 pub const LENT: Transport = Transport { name: "over_lent", is_lent: true, ..SHM };
 pub const UDP: Transport = Transport { name: "over_udp", wire: Wire::Udp, ..SHM };
 /// A network that loses, duplicates, reorders and corrupts datagrams.
@@ -48,7 +58,7 @@ impl Transport {
 
     /// Returns the settings of an endpoint of Active Messages.
     pub fn config(&self) -> Config {
-        Config::new().faults(self.faults).seed(self.seed()).dials(self.dials)
+        Config::new().wait(self.wait).faults(self.faults).seed(self.seed()).dials(self.dials)
     }
 
     /// Returns the wire of a provider of Virtual Interfaces.
