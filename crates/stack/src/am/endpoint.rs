@@ -303,7 +303,7 @@ impl<S> Endpoint<S> {
     /// polls again: until the next timer is due. Announces the sleep to the peers over shared memory, which
     /// then end it by their next message. So call it right before the sleep.
     ///
-    /// With a peer over shared memory, only an endpoint with [`Wait::Block`] may sleep: without it the result
+    /// With a peer over shared memory, only an endpoint that blocks ([`Config::wait`]) may sleep: without it the result
     /// is zero, because peers send no wake-up.
     pub fn until_due(&mut self) -> Duration {
         let others = self.others.until_due();

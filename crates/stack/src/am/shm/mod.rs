@@ -101,7 +101,7 @@ impl ShmPeers {
 
     /// Opens a port of the endpoint with this number in its process.
     pub(super) fn open_port(&mut self, config: &Config, endpoint: u64) -> Result<ShmPort, OpenError> {
-        if config.wait == Wait::Block && self.wakeup.is_none() {
+        if config.wait.sleeps() && self.wakeup.is_none() {
             self.wakeup = Some(Wakeup::new()?);
         }
         ShmPort::open(config.window, config.medium_bytes, endpoint, self.wakeup.as_ref())
