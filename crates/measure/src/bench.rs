@@ -183,7 +183,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), LayerError> {
+    /// Waits for the replies to all requests.
+    pub(crate) fn drain(&mut self) -> Result<(), LayerError> {
         while self.layer.in_flight() > 0 {
             self.layer.wait()?;
         }

@@ -2,7 +2,7 @@
 //! launches widens the interval.
 
 use crate::record::parameter::{Parameter, PerByte, Status};
-use crate::stats::{Confidence, Interval, quantile_of_sorted, quantiles, sorted, widening_by_drift};
+use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted, widening_by_drift};
 use std::collections::BTreeMap;
 
 /// A figure over the launches.
@@ -28,6 +28,20 @@ impl Figure {
             .map(|ci| ci.widened(value, widening_by_drift(&in_time)))
             .map(|ci| Interval { lo: ci.lo.max(least), ..ci });
         Self { value, ci, launches: values.len() }
+    }
+
+    /// Returns a time from the batches of each launch, each batch of `samples` samples. The value of a launch is
+    /// the median of its batches.
+    pub(crate) fn of_batches<'a>(
+        launches: impl Iterator<Item = &'a [f64]> + Clone,
+        samples: u64,
+        confidence: impl Into<Confidence>,
+    ) -> Parameter {
+        let all = || launches.clone().flatten().copied();
+        let medians = launches.clone().map(|batches| median(batches.iter().copied()));
+        // A record is a file that others may have written: its counts may have any value.
+        let samples = samples.saturating_mul(all().count() as u64);
+        Self::over(medians, confidence).parameter(all(), samples)
     }
 
     /// Returns the figure as a parameter in time, with the quantiles of `samples`. `count` is the number of

@@ -10,6 +10,7 @@
 //! * [`logp`]: the LogP signature.
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`comb`]: the protocol stacks of Brightwell et al. (2003).
+//! * [`completion`]: latency and bandwidth by size, by the way to wait.
 //! * [`contention`]: a pair while other pairs communicate.
 //! * [`onesided`]: one-sided operations on the memory of another process.
 //! * [`overlap`]: the overlap of computation and messages.
@@ -27,6 +28,7 @@
 mod bench;
 pub mod bulk;
 pub mod comb;
+pub mod completion;
 pub mod contention;
 mod figure;
 pub mod layer;
@@ -40,6 +42,7 @@ mod precision;
 pub mod reading;
 pub mod record;
 pub mod registration;
+mod row;
 pub mod show;
 pub mod speight;
 pub mod stats;

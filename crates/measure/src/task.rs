@@ -2,6 +2,8 @@
 
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
+use crate::completion;
+use crate::completion::data::CompletionLaunch;
 use crate::layer::{Initiator, LayerError, Messenger, Registrar, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern;
@@ -41,6 +43,10 @@ impl<R: SizedRequester> Subject for AnySize<R> {
             Task::Bulk(plan) => {
                 let data = bulk::pattern::run(&mut self.0, plan, progress)?;
                 Ok(Data::Bulk(BulkLaunch { transport: self.0.transport(), ..data }))
+            }
+            Task::Completion(plan) => {
+                let data = completion::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Completion(CompletionLaunch { transport: self.0.transport(), ..data }))
             }
             other => self.0.measure(other, progress),
         }

@@ -6,6 +6,10 @@ use crate::bulk;
 use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
 use crate::bulk::record::Bulk;
+use crate::completion;
+use crate::completion::data::CompletionLaunch;
+use crate::completion::pattern::CompletionPlan;
+use crate::completion::record::Completion;
 use crate::contention;
 use crate::contention::data::CrowdData;
 use crate::contention::direct::CrowdPlan;
@@ -193,6 +197,15 @@ verbs! {
         data: BulkLaunch,
         record: Bulk => bulk,
         wanted: bulk::doubts::wanted,
+    }
+    /// Latency and bandwidth by size, by the way to wait.
+    Completion {
+        name: "completion",
+        plan: CompletionPlan,
+        face: Some(Face::Sized),
+        data: CompletionLaunch,
+        record: Completion => completion,
+        wanted: completion::doubts::wanted,
     }
     /// The effects of contention on one pair.
     Contention {

@@ -1,7 +1,9 @@
 //! A figure with half of its interval as a share of it, for the columns of a terminal.
 
+use netdyno_measure::overlap::record::Quantity;
 use netdyno_measure::record::{Parameter, Status};
-use netdyno_measure::show::{NONE, time};
+use netdyno_measure::show::{NONE, number, time};
+use netdyno_measure::stats::Interval;
 
 /// Width of a column of such figures.
 pub const WIDTH: usize = 14;
@@ -14,11 +16,20 @@ pub fn cell(p: &Parameter) -> String {
     if p.status == Status::UpperBound {
         return format!("≤ {}", time(ns));
     }
-    let share = p.ci_ns.map(|ci| ci.half_width() / ns.abs());
-    match share {
-        Some(share) if share < 0.005 => format!("{} ±<1 %", time(ns)),
-        Some(share) if share < WIDE => format!("{} ±{:>2.0} %", time(ns), 100.0 * share),
-        Some(_) => format!("{} ±>99%", time(ns)),
-        None => time(ns),
+    with_share(time(ns), ns, p.ci_ns)
+}
+
+/// Returns a figure without a unit, such as a ratio, in the same form.
+pub fn quantity_cell(q: &Quantity) -> String {
+    let Some(value) = q.value.filter(|value| value.is_finite()) else { return NONE.into() };
+    with_share(number(value), value, q.ci)
+}
+
+fn with_share(text: String, value: f64, ci: Option<Interval>) -> String {
+    match ci.map(|ci| ci.half_width() / value.abs()) {
+        Some(share) if share < 0.005 => format!("{text} ±<1 %"),
+        Some(share) if share < WIDE => format!("{text} ±{:>2.0} %", 100.0 * share),
+        Some(_) => format!("{text} ±>99%"),
+        None => text,
     }
 }

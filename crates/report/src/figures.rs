@@ -1,7 +1,7 @@
 //! The figures of a result and of its launches, for every verb.
 
 use crate::figure::{Figure, times};
-use crate::{bulk, contention, logp, onesided, overlap, registration, validation};
+use crate::{bulk, completion, contention, logp, onesided, overlap, registration, validation};
 use netdyno_measure::record::{Found, LayerResult};
 
 /// Returns all figures of a result: its parameters, then those of its verb.
@@ -16,7 +16,11 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
             per_byte.compared_as = Some("G");
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
-        Found::Onesided(_) | Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => {
+        Found::Completion(_)
+        | Found::Onesided(_)
+        | Found::Overlap(_)
+        | Found::Registration(_)
+        | Found::Validate(_) => {
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
     }
@@ -24,6 +28,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
     figures.extend(match &result.found {
         Found::Logp(found) => logp::figures(found, size),
         Found::Bulk(found) => bulk::figures(found, size),
+        Found::Completion(found) => completion::figures(found),
         Found::Contention(found) => contention::figures(found, size),
         Found::Onesided(found) => onesided::figures(found),
         Found::Overlap(found) => overlap::figures(found),
@@ -39,6 +44,7 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
     match &result.found {
         Found::Logp(found) => logp::of_launches(found, size),
         Found::Bulk(found) => bulk::of_launches(found, size),
+        Found::Completion(found) => completion::of_launches(found),
         Found::Contention(found) => contention::of_launches(found, size),
         Found::Onesided(found) => onesided::of_launches(found),
         Found::Overlap(found) => overlap::of_launches(found),

@@ -15,6 +15,7 @@
 mod bulk;
 mod cell;
 pub mod compare;
+mod completion;
 mod contention;
 pub mod csv;
 pub mod export;
@@ -34,3 +35,4 @@ pub mod sweep;
 pub mod table;
 mod transport;
 mod validation;
+mod ways;

@@ -4,6 +4,7 @@
 //! doubts below. Below 80 characters of width each parameter has a line of its own.
 
 use crate::bulk;
+use crate::completion;
 use crate::contention;
 use crate::figure::in_words;
 pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
@@ -16,6 +17,7 @@ use crate::paper;
 use crate::registration;
 use crate::strata;
 use crate::validation;
+use crate::ways;
 use netdyno_measure::record::{
     Environment, Found, LayerResult, Options, Parameter, Ratio, Record, Status, TIMES,
 };
@@ -53,6 +55,7 @@ pub fn render(record: &Record, width: usize) -> String {
         }
         layer(&mut lines, &notes, at, result, &record.ratios);
     }
+    ways::write(&mut lines, record);
     ratios(&mut lines, &record.ratios);
     doubts(&mut lines, &notes, record);
     verdicts(&mut lines, record);
@@ -94,9 +97,9 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
 }
 
 /// Reports whether a result has parameters: registration and one-sided operations send no message that a
-/// receiver handles, and have none.
+/// receiver handles, and completion times whole round trips and streams alone.
 fn has_parameters(result: &LayerResult) -> bool {
-    !matches!(result.found, Found::Registration(_) | Found::Onesided(_))
+    !matches!(result.found, Found::Completion(_) | Found::Registration(_) | Found::Onesided(_))
 }
 
 fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
@@ -121,6 +124,7 @@ fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
     match &result.found {
         Found::Logp(found) => logp::write(lines, result, found, ratios),
         Found::Bulk(found) => bulk::write(lines, found),
+        Found::Completion(found) => completion::write(lines, found),
         Found::Contention(found) => contention::write(lines, found),
         Found::Onesided(found) => onesided::write(lines, found),
         Found::Overlap(found) => overlap::write(lines, found),

@@ -12,14 +12,34 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
 use netdyno_protocol::faults::Faults;
 
-/// Returns the wait policies in which each layer is measured. `None` stands for the default, which depends on
-/// the number of processors.
-pub fn waits(measuring: &Measuring) -> Result<Vec<Option<Wait>>, Fault> {
+/// Returns the wait policies that the user named.
+pub fn named_waits(measuring: &Measuring) -> Result<Vec<Wait>, Fault> {
     let waits = measuring.waits();
     if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
         return Err(Fault::BadInput(format!("--wait names {twice} twice")));
     }
-    Ok(if waits.is_empty() { vec![None] } else { waits.into_iter().map(Some).collect() })
+    Ok(waits)
+}
+
+/// Returns the wait policies in which a layer is measured. `None` stands for the default, which depends on the
+/// number of processors. A verb that also blocks measures each layer by polling, and by blocking if the layer can.
+pub fn waits(layer: Layer, named: &[Wait], also_blocks: bool, site: &Site) -> Vec<Option<Wait>> {
+    let can_block = layer.waits().contains(&Wait::Block);
+    match named {
+        _ if layer == Layer::Sim => vec![None],
+        [] if also_blocks && can_block => vec![Some(polling(site)), Some(Wait::Block)],
+        [] => vec![None],
+        named => named.iter().copied().map(Some).collect(),
+    }
+}
+
+/// Returns the way to poll: processes that share a processor yield it.
+fn polling(site: &Site) -> Wait {
+    if share_processors(site) { Wait::Yield } else { Wait::Spin }
+}
+
+fn share_processors(site: &Site) -> bool {
+    site.processors < site.cpus.len()
 }
 
 pub fn bench(
@@ -69,13 +89,12 @@ pub fn bench(
     let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
     check_size(layer, size_bytes, largest)?;
     let (cpus, processors) = (site.cpus.clone(), site.processors);
-    let same = processors < cpus.len();
-    let wait = wait.unwrap_or(if same { Wait::Yield } else { Wait::Spin });
+    let wait = wait.unwrap_or_else(|| polling(site));
     if !layer.can_wait(wait) {
         let names: Vec<String> = layer.waits().iter().map(Wait::to_string).collect();
         return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
     }
-    if same && wait == Wait::Spin {
+    if share_processors(site) && wait == Wait::Spin {
         return Err(Fault::BadInput(format!(
             "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
             cpus.len(),

@@ -1,5 +1,6 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -27,6 +28,8 @@ pub struct Terms {
     pub seed: u64,
     /// Kind of host under the layer.
     pub host: HostState,
+    /// The layer.
+    pub layer: Layer,
 }
 
 /// Kind of host under a layer: it decides how much another run of the layer may differ.
@@ -57,6 +60,12 @@ pub trait Method {
     /// Returns the number of processes in a launch, or `None` for one pair.
     fn procs(&self) -> Option<usize> {
         None
+    }
+
+    /// Reports whether each layer is measured by blocking as well as by polling, unless the user names the ways
+    /// to wait.
+    fn also_blocks(&self) -> bool {
+        false
     }
 
     /// Reports whether the figures depend on the distance between the processors. Launches at different

@@ -23,7 +23,7 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
-use benches::{bench, waits};
+use benches::{bench, named_waits, waits};
 use doubts::{
     dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, same_processes_doubt,
     server_doubt, too_few_doubt,
@@ -142,10 +142,11 @@ impl Campaign {
                 .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
-        let waits = waits(measuring)?;
+        let named = named_waits(measuring)?;
         let mut benches = Vec::new();
         for &layer in layers {
-            for &wait in if layer == Layer::Sim { &[None][..] } else { &waits } {
+            let waits = waits(layer, &named, method.also_blocks(), &site);
+            for &wait in &waits {
                 let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.to_string());
                 benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
             }
@@ -329,6 +330,7 @@ impl Campaign {
             confidence: self.measuring.confidence,
             seed: Random::new(self.measuring.seed ^ (launch as u64) << 32).bits(),
             host: if bench.is_simulated() { HostState::Simulated } else { host },
+            layer: bench.layer,
         }
     }
 
@@ -503,6 +505,7 @@ mod tests {
             confidence: 0.95,
             seed: 1,
             host: HostState::Simulated,
+            layer: Layer::Sim,
         };
         let interrupt = Interrupt::catch().unwrap();
         let mut launch = |at: usize, repeats| {

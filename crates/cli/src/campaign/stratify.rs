@@ -93,6 +93,7 @@ fn described(strata: &Strata, place: Place, is_headline: bool, probes: &[Probe])
 mod tests {
     use super::*;
     use crate::campaign::method::{HostState, Signature};
+    use netdyno_layers::catalogue::Layer;
     use netdyno_layers::sim::SimRequester;
     use netdyno_measure::strata::Look;
     use netdyno_measure::task::{AnySize, Subject};
@@ -105,6 +106,7 @@ mod tests {
         confidence: 0.95,
         seed: 1,
         host: HostState::Simulated,
+        layer: Layer::Sim,
     };
 
     /// Returns launches of a simulated layer and their probes; `bounces` has the times before and after each.

@@ -80,12 +80,13 @@ impl Method for EverySize {
         let mut reading = extract(&launches, terms.of_figures(), terms.precision)?;
         let last = reading.found.sizes.last().map(|size| size.size_bytes);
         reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
-        reading.doubts.extend(reading.found.largest_bytes.map(|bytes| {
-            Doubt::new(
-                "largest_message",
-                format!("no message is larger than {}: sizes beyond it are not offered", Bytes(bytes)),
-            )
-        }));
+        reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
         Some(reading.of())
     }
+}
+
+/// Returns the warning that the layer carries no larger message than this.
+pub fn no_larger_message(bytes: usize) -> Doubt {
+    let text = format!("no message is larger than {}: sizes beyond it are not offered", Bytes(bytes));
+    Doubt::new("largest_message", text)
 }

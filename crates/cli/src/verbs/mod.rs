@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod characterise;
 pub mod compare;
+pub mod completion;
 pub mod completions;
 pub mod contention;
 pub mod export;
@@ -29,6 +30,7 @@ use crate::terminal::fault::Fault;
 use bulk::BulkArgs;
 use clap::{Command, Subcommand};
 use compare::CompareArgs;
+use completion::CompletionArgs;
 use completions::CompletionsArgs;
 use contention::ContentionArgs;
 use export::ExportArgs;
@@ -104,22 +106,24 @@ macro_rules! registry {
 
 registry! {
     |args, context|
-    "Measure layers" {
+    "Measure" {
         Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(&args.bench.measuring);
         Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(&args.bench.measuring);
+        Completion(CompletionArgs) in completion:
+            completion::run(args, context.ranks), Some(&args.bench.measuring);
         Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(&args.bench.measuring);
         Onesided(OnesidedArgs) in onesided: onesided::run(args, context.ranks), Some(&args.bench.measuring);
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
         Registration(RegistrationArgs) in registration:
             registration::run(args, context.ranks), Some(&args.bench.measuring);
     }
-    "Run dialled programs" {
+    "Dial" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;
         Sweep(SweepArgs) in sweep: sweep::run(args).map_err(Fault::of_runner), None;
         Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some(&args.measuring);
         Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some(&args.measuring);
     }
-    "Use records" {
+    "Report" {
         Report(ReportArgs) in report: report::run(args), None;
         Compare(CompareArgs) in compare: compare::run(args), None;
         Export(ExportArgs) in export: export::run(args), None;

@@ -6,6 +6,7 @@ mod bulk;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
+mod completion;
 mod contention;
 mod export;
 mod found;

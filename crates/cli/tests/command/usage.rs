@@ -12,6 +12,7 @@ const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 const VERBS: &[&str] = &[
     "logp",
     "bulk",
+    "completion",
     "contention",
     "onesided",
     "overlap",
@@ -63,7 +64,7 @@ fn a_short_help_fits_a_terminal_and_begins_with_examples() {
 
 #[test]
 fn options_have_headings_and_braces_stay() {
-    for verb in ["logp", "bulk", "contention", "onesided", "overlap", "registration"] {
+    for verb in ["logp", "bulk", "completion", "contention", "onesided", "overlap", "registration"] {
         let text = stdout_of(&[verb, "--help"]);
         for heading in [
             "What to measure:",

@@ -2,6 +2,7 @@
 
 use crate::common::schemas::{read_record, record};
 use crate::common::{alone, assert_launched, beside, error_of, names, netdyno, stdout_of, wait, workers_of};
+use netdyno_measure::completion::ways::Ways;
 use netdyno_measure::record::{LayerResult, Parameter, Ratio, Record, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -314,6 +315,31 @@ fn other_sizes_numbers_and_ways_to_wait_work() {
         let record = record(&[&args[..], &["--max-time", "1s"]].concat());
         let found = record.results[0].found.contention().unwrap();
         assert_eq!((found.procs.to_string(), &*record.results[0].wait), (procs.to_owned(), wait), "{over}");
+    }
+}
+
+/// Latency and bandwidth by every way to wait, at every size. A layer that cannot block is only polled.
+#[test]
+fn completion_is_measured_by_polling_and_by_blocking() {
+    let _alone = alone();
+    let few = ["--launches", "2", "--max-time", "2s", "--precision", "0.5", "--largest", "4KiB"];
+    let record = record(&[&["completion", "--over", "am+shm,udp"], &few[..]].concat());
+    let names: Vec<_> = record.results.iter().map(LayerResult::name).collect();
+    let polling = format!("udp ({})", wait());
+    assert_eq!(names, ["am+shm", &polling, "udp (block)"]);
+    for result in &record.results {
+        let found = result.found.completion().unwrap();
+        assert_eq!(found.sizes.len(), 7);
+        assert!(found.sizes.iter().all(|size| size.half_rtt.value_ns > Some(0.0)), "{found:?}");
+        let cannot_block = result.doubts.iter().any(|doubt| doubt.name == "cannot_block");
+        assert_eq!(cannot_block, result.layer == "am+shm", "{:?}", result.doubts);
+    }
+    let ways = Ways::of(&record.results, record.options.confidence);
+    assert_eq!(ways.len(), 1);
+    assert_eq!((ways[0].layer, ways[0].base.name, ways[0].others[0].name), ("udp", wait(), "block"));
+    for size in ways[0].sizes() {
+        assert!(ways[0].ratio(&ways[0].others[0], size).value > Some(0.0));
+        assert!(!ways[0].fastest(size).is_empty());
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod bulk;
+mod completion;
 mod contention;
 mod logp;
 mod onesided_truths;

@@ -5,7 +5,8 @@ use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
-use crate::show::{Bytes, counted};
+use crate::row::Stream;
+use crate::show::Bytes;
 use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -13,8 +14,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     let launches = &found.launches;
     let mut doubts = Vec::new();
     for operation in &found.operations {
-        doubts.extend(window_bound(operation));
-        doubts.extend(hidden(operation));
+        doubts.extend(about_gap(operation));
         doubts.extend(bent(operation));
     }
     doubts.extend(coarse_for_some(&times(found), median_timer(found)));
@@ -23,33 +23,13 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     doubts
 }
 
-/// Warns if the layer allows too few operations in flight for a stream to show its gap.
-fn window_bound(operation: &OperationFigures) -> Option<Doubt> {
-    let is_bound = |size: &&TransferTimes| size.gap.status == Status::UpperBound;
-    let bound: Vec<&TransferTimes> = operation.sizes.iter().filter(is_bound).collect();
-    let (first, last) = (bound.first()?, bound.last()?);
-    let text = format!(
-        "{}, {} from {} to {}: the layer has so few operations in flight that a stream waits for their \
-         completions, so that the gap is at most what is shown",
-        operation.operation.name(),
-        counted(bound.len(), "size", "sizes"),
-        Bytes(first.size_bytes),
-        Bytes(last.size_bytes)
-    );
-    Some(Doubt::about("window_bound", "gap", text))
-}
-
-/// Warns if rows of operations do not show the gap.
-fn hidden(operation: &OperationFigures) -> Option<Doubt> {
-    let hidden = operation.sizes.iter().filter(|size| size.gap.value_ns.is_none()).count();
-    (hidden > 0).then(|| {
-        let text = format!(
-            "{}: at {} a single operation varies by more than a row of operations takes, so that no gap is given",
-            operation.operation.name(),
-            counted(hidden, "size", "sizes")
-        );
-        Doubt::about("gap_hidden", "gap", text)
-    })
+/// Returns the warnings about the gap of an operation.
+fn about_gap(operation: &OperationFigures) -> impl Iterator<Item = Doubt> {
+    let subject = operation.operation.name();
+    let stream = Stream { subject, things: "operations", figure: ("gap", "gap") };
+    let sizes = || operation.sizes.iter().map(|size| (size.size_bytes, &size.gap));
+    let bound = stream.window_bound(sizes());
+    bound.into_iter().chain(stream.hidden("gap_hidden", sizes().map(|(_, gap)| gap)))
 }
 
 /// Warns if the gap per byte is not constant at the largest sizes.

@@ -7,12 +7,9 @@ use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
 use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
+use crate::row;
 use crate::stats::median;
 
-/// The window may set the pace of a stream if a whole window of gaps takes at most this many times the time of a
-/// single operation. Operations complete in order, so that those that take longer hold up the others: simulated
-/// streams whose times vary by a quarter take 1.6 times as long.
-const WINDOW_BOUND: f64 = 2.0;
 /// The gap per byte is constant if it differs by at most this share between the three largest sizes.
 const CONSTANT: f64 = 0.25;
 /// The gap per byte shows if the last step of sizes makes at least this share of the largest gap. A smaller rise may
@@ -66,23 +63,15 @@ impl OnesidedLaunches<'_> {
         let remote = self.time(at, shape.singles, |data| &data.remote_ns);
         let gap = self.time(at, shape.row.saturating_mul(3), |data| &data.gap_ns);
         let mut times = TransferTimes { size_bytes: shape.size_bytes, start, local, remote, gap };
-        if let (Some(gap_ns), Some(complete_ns)) = (times.gap.value_ns, times.complete().value_ns) {
-            if gap_ns <= 0.0 || times.gap.ci_ns.is_some_and(|ci| ci.lo <= 0.0) {
-                // A single operation varies by more than the row is long.
-                times.gap = times.gap.without_value();
-            } else if shape.window as f64 * gap_ns <= WINDOW_BOUND * complete_ns {
-                times.gap.status = Status::UpperBound;
-            }
-        }
+        let complete_ns = times.complete().value_ns;
+        times.gap = row::judged(times.gap, shape.window as f64, complete_ns);
         times
     }
 
     /// Returns a time from its batches, each of `samples` samples.
     fn time(&self, at: usize, samples: u64, of: impl Fn(&TransferData) -> &Vec<f64>) -> Parameter {
-        let all = || self.data.iter().flat_map(|launch| of(&launch.transfers[at]).iter().copied());
-        let medians = self.data.iter().map(|launch| median(of(&launch.transfers[at]).iter().copied()));
-        let samples = samples.saturating_mul(all().count() as u64);
-        Figure::over(medians, self.confidence).parameter(all(), samples)
+        let batches = self.data.iter().map(|launch| &of(&launch.transfers[at])[..]);
+        Figure::of_batches(batches, samples, self.confidence)
     }
 
     /// Returns the gap per byte between the largest size and one that is far smaller. A third size, smaller

@@ -11,7 +11,7 @@ use super::data::{Level, OnesidedLaunch, OnesidedShape, Operation, TransferData,
 use crate::bench::Bench;
 use crate::layer::{Initiator, LayerError};
 use crate::stats::{median, trimmed_mean};
-use crate::{powers, steady};
+use crate::{powers, row, steady};
 use serde::{Deserialize, Serialize};
 
 /// Time for the single operations of a batch, and for its rows.
@@ -221,9 +221,8 @@ impl<I: Initiator> Bench<'_, I> {
     /// Returns the time for each operation of a stream, in nanoseconds: the rise from a row of `count` to one
     /// of twice as many.
     fn rise(&mut self, operation: Operation, count: u64) -> Result<f64, LayerError> {
-        let short_ns = self.stream(operation, count)?;
-        let long_ns = self.stream(operation, 2 * count)?;
-        Ok((long_ns - short_ns) / count as f64)
+        let [gap_ns] = row::rise(count, |count| Ok([self.stream(operation, count)?]))?;
+        Ok(gap_ns)
     }
 
     /// Returns the time of a row of `count` operations until all of them are complete, in nanoseconds.

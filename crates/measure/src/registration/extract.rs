@@ -7,7 +7,6 @@ use super::record::{FixedCost, Registration, SizeCosts};
 use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters};
-use crate::stats::median;
 
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their sizes.
@@ -78,11 +77,7 @@ impl RegistrationLaunches<'_> {
     }
 
     /// Returns a cost from its batches, each of `samples` samples.
-    fn cost(&self, samples: u64, batches: impl Fn(&RegistrationLaunch) -> &[f64]) -> Parameter {
-        let all = || self.data.iter().flat_map(|launch| batches(launch).iter().copied());
-        let of = |launch| median(batches(launch).iter().copied());
-        // A record is a file that others may have written: its counts may have any value.
-        let samples = samples.saturating_mul(all().count() as u64);
-        Figure::over(self.data.iter().map(of), self.confidence).parameter(all(), samples)
+    fn cost(&self, samples: u64, batches: impl Fn(&RegistrationLaunch) -> &[f64] + Clone) -> Parameter {
+        Figure::of_batches(self.data.iter().map(batches), samples, self.confidence)
     }
 }

@@ -117,13 +117,15 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
         Found::Logp(logp) => at_one_size(&logp.plateau),
         Found::Contention(found) => at_one_size(&found.plateau),
         Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
-        Found::Onesided(_) | Found::Overlap(_) | Found::Registration(_) | Found::Validate(_) => {
-            Err(ExportError::Missing {
-                parameter: "o_s",
-                layer: result.layer.clone(),
-                size_bytes: result.size_bytes,
-            })
-        }
+        Found::Completion(_)
+        | Found::Onesided(_)
+        | Found::Overlap(_)
+        | Found::Registration(_)
+        | Found::Validate(_) => Err(ExportError::Missing {
+            parameter: "o_s",
+            layer: result.layer.clone(),
+            size_bytes: result.size_bytes,
+        }),
     }
 }
 

@@ -62,6 +62,11 @@ impl Known {
         terms
     }
 
+    /// Returns the time per message of the steady state, in ns.
+    pub fn steady(&self) -> f64 {
+        self.g.max(self.turnaround).max(self.busy).max(self.by_window)
+    }
+
     /// Returns the term that sets the steady state, and the time per message in ns, if one term clearly is
     /// the largest. If two processors differ by little, the slower one's queue fills too slowly: no burst is
     /// long enough to fill it.

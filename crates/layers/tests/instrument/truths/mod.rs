@@ -9,7 +9,7 @@
 
 mod bulk;
 mod contention;
-mod draw;
+pub mod draw;
 mod logp;
 
 use netdyno_measure::record::Doubt;

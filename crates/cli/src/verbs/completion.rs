@@ -1,0 +1,99 @@
+//! `netdyno completion`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::headings::WHAT;
+use crate::options::values::largest;
+use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
+use crate::verbs::bulk::no_larger_message;
+use clap::Args;
+use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::completion::data::CompletionLaunch;
+use netdyno_measure::completion::extract::extract;
+use netdyno_measure::completion::pattern::CompletionPlan;
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::{Doubt, Found};
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "completion",
+    [
+        ("netdyno completion --over vi+shm,vi+udp", "poll, then block"),
+        ("netdyno completion --over tcp --wait spin,yield", "choose the ways to wait"),
+        ("netdyno completion --over udp --largest 16KiB", "stop at 16 KiB"),
+    ],
+)];
+
+/// Measure latency and bandwidth by polling and by blocking
+///
+/// Half round trip and bandwidth at every size by each way to wait, their ratios, and the fastest way
+/// (docs/completion.md). By default each layer polls, and also blocks if it can.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct CompletionArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Measure sizes up to this one, as in 64KiB
+    ///
+    /// Less where a layer carries no message of that size.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = largest, help_heading = WHAT)]
+    pub largest: usize,
+}
+
+/// Measures and writes the result.
+pub fn run(args: &CompletionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let bench = args.bench.of_every_size("completion")?;
+    let names_waits = !bench.measuring.waits().is_empty();
+    campaign::run(Box::new(Completing { largest_bytes: args.largest, names_waits }), &bench, ranks)
+}
+
+/// Latency and bandwidth by the ways to wait.
+#[derive(Debug)]
+struct Completing {
+    largest_bytes: usize,
+    /// True if the user named the ways to wait.
+    names_waits: bool,
+}
+
+impl Method for Completing {
+    fn also_blocks(&self) -> bool {
+        true
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses the numbers of messages for all launches.
+        let shape = Data::first::<CompletionLaunch>(before).map(|data| data.shape.clone());
+        let largest_bytes = self.largest_bytes;
+        Task::Completion(CompletionPlan { launch, shape, largest_bytes, budget_ns, seed })
+    }
+
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        let mut reading = extract(&launches, terms.of_figures(), terms.precision)?;
+        let last = reading.found.sizes.last().map(|size| size.size_bytes);
+        reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
+        reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
+        reading.doubts.extend(self.cannot_block(terms.layer));
+        Some(reading.of())
+    }
+}
+
+impl Completing {
+    /// Warns that a layer cannot block, unless the user named the ways to wait.
+    fn cannot_block(&self, layer: Layer) -> Option<Doubt> {
+        let is_missing = !self.names_waits && layer != Layer::Sim && !layer.waits().contains(&Wait::Block);
+        is_missing.then(|| {
+            let text = format!("{layer} has no way to block, so that only polling is measured");
+            Doubt::new("cannot_block", text)
+        })
+    }
+}

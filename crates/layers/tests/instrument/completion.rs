@@ -1,0 +1,107 @@
+//! The instrument's own test of `completion` with random model parameters: half of a round trip comes back, and
+//! a time per message that is called measured is that of the steady state.
+//!
+//! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
+
+use crate::simulated::known::Known;
+use crate::truths::draw::{Drawn, SHALLOW};
+use netdyno_layers::sim::SimRequester;
+use netdyno_measure::completion::data::CompletionLaunch;
+use netdyno_measure::completion::extract::extract;
+use netdyno_measure::completion::pattern::{self, CompletionPlan};
+use netdyno_measure::completion::record::{Completion, CompletionTimes};
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Status;
+use netdyno_protocol::sim::Truth;
+
+/// The number of random parameters, unless `NETDYNO_RUNS` is set.
+const RUNS: u64 = 300;
+/// The relative tolerance of a figure without noise. Its absolute tolerance is 2 ps.
+const NEAR: f64 = 0.01;
+const PRECISION: f64 = 0.02;
+/// Launches with noise. Without noise all launches are equal, and one is repeated: an interval needs six.
+const LAUNCHES: usize = 9;
+
+fn draw(seed: u64) -> Drawn {
+    let drawn = Drawn::from(SHALLOW[(seed % SHALLOW.len() as u64) as usize], seed).with_bytes();
+    if seed.is_multiple_of(4) { drawn.with_noise() } else { drawn }
+}
+
+fn launches(truth: Truth, seed: u64) -> Vec<CompletionLaunch> {
+    let mut shape = None;
+    let mut launch = |launch: usize| {
+        let (budget_ns, seed) = (1e7, seed.wrapping_mul(1000).wrapping_add(launch as u64));
+        let largest_bytes = [1 << 10, 64 << 10, 1_000_000][(seed % 3) as usize];
+        let plan = CompletionPlan { launch, shape: shape.clone(), largest_bytes, budget_ns, seed };
+        let data = pattern::run(&mut SimRequester::new(truth, seed), &plan, &mut |_| {}).unwrap();
+        shape = Some(data.shape.clone());
+        data
+    };
+    match truth.noise.share {
+        0.0 => vec![launch(0); 6],
+        _ => (0..LAUNCHES).map(launch).collect(),
+    }
+}
+
+/// Returns why the times of a size contradict the truth.
+fn contradictions(truth: &Truth, size: &CompletionTimes) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let noise = truth.noise.share;
+    let known = Known::of(truth, size.size_bytes);
+    // The standard error of the median over nine launches is 0.42 of the noise of a sample.
+    let is_near = |value: f64, known: f64| (value - known).abs() <= (NEAR + 2.5 * noise) * known + 0.002;
+    if !size.half_rtt.value_ns.is_some_and(|value| is_near(value, known.one_way)) {
+        wrong.push(format!("half_rtt: {:?} for {}", size.half_rtt.value_ns, known.one_way));
+    }
+    let steady = known.steady();
+    let is_right = match (size.per_message.status, size.per_message.value_ns) {
+        (Status::Measured, Some(value)) => is_near(value, steady),
+        (Status::UpperBound, Some(value)) => value >= steady * (1.0 - NEAR - noise),
+        _ => noise > 0.0,
+    };
+    if !is_right {
+        wrong.push(format!("per_message: {:?} for {steady}", size.per_message));
+    }
+    wrong
+}
+
+fn contradictions_of_all(truth: &Truth, found: &Reading<Completion>) -> Vec<String> {
+    let sizes = &found.found.sizes;
+    let of_size = |size: &CompletionTimes| {
+        contradictions(truth, size).into_iter().map(|why| format!("{} B: {why}", size.size_bytes)).collect()
+    };
+    let mut wrong: Vec<String> = sizes.iter().flat_map::<Vec<String>, _>(of_size).collect();
+    let has = |name: &str| found.doubts.iter().any(|doubt| doubt.name == name);
+    if truth.noise.share == 0.0 && (has("imprecise") || !found.is_precise(PRECISION)) {
+        wrong.push("figures without noise are not precise: measuring would not stop".into());
+    }
+    if sizes.iter().any(|size| size.per_message.status == Status::UpperBound) != has("window_bound") {
+        wrong.push("a bound and its doubt do not go together".into());
+    }
+    wrong
+}
+
+#[test]
+fn latency_and_pace_come_back_from_random_truths() {
+    let first =
+        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
+    println!("NETDYNO_SEED={first}");
+    let (mut wrong, mut measured, mut paces) = (Vec::new(), 0, 0);
+    for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
+        let drawn = draw(seed);
+        let truth = drawn.truth();
+        let found = extract(&launches(truth, seed), 0.95, PRECISION).unwrap();
+        let is_measured = |size: &&CompletionTimes| size.per_message.status == Status::Measured;
+        measured += found.found.sizes.iter().filter(is_measured).count();
+        paces += found.found.sizes.len();
+        wrong.extend(
+            contradictions_of_all(&truth, &found)
+                .into_iter()
+                .map(|why| format!("NETDYNO_SEED={seed} NETDYNO_RUNS=1 ({}): {why}", drawn.spelled())),
+        );
+    }
+    println!("{measured} of {paces} times per message are measured");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(runs < RUNS || 2 * measured > paces, "{measured} of {paces} times per message are measured");
+}

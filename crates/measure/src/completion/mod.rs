@@ -1,0 +1,12 @@
+//! Completion: latency and bandwidth by size, by the layer's way to wait (Speight et al. 1999, section 4).
+//!
+//! * [`pattern`]: the procedure of one launch. [`data`]: its measurements.
+//! * [`extract`]: figures computed from several launches. [`record`]: the record of the verb.
+//! * [`doubts`]: warnings about the figures. [`ways`]: the ways to wait of one layer against each other.
+
+pub mod data;
+pub mod doubts;
+pub mod extract;
+pub mod pattern;
+pub mod record;
+pub mod ways;

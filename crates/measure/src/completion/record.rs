@@ -1,0 +1,46 @@
+//! The record of the verb `completion`.
+
+use super::data::CompletionLaunch;
+use crate::record::parameter::Parameter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Latency and bandwidth by size, by one way to wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Completion {
+    /// The largest message of the layer, bytes; null if the layer carries all sizes that were asked for.
+    #[serde(default)]
+    pub largest_bytes: Option<usize>,
+    /// Ascending by size.
+    pub sizes: Vec<CompletionTimes>,
+    /// The data of every launch.
+    pub launches: Vec<CompletionLaunch>,
+}
+
+/// The times of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompletionTimes {
+    /// Bytes of the message.
+    pub size_bytes: usize,
+    /// Half of a round trip of that size both ways: the latency one way.
+    pub half_rtt: Parameter,
+    /// Time for each message of a stream with small replies; an upper bound if too few messages are in flight.
+    pub per_message: Parameter,
+}
+
+/// The names of the times, in the order of tables.
+pub const COMPLETION_TIMES: [&str; 2] = ["half_rtt", "per_message"];
+
+impl CompletionTimes {
+    /// Returns the times by name, in the order of [`COMPLETION_TIMES`].
+    pub fn times(&self) -> [(&'static str, &Parameter); COMPLETION_TIMES.len()] {
+        let times = [&self.half_rtt, &self.per_message];
+        std::array::from_fn(|nth| (COMPLETION_TIMES[nth], times[nth]))
+    }
+
+    /// Returns the bytes per second of a stream.
+    pub fn bandwidth(&self) -> Option<f64> {
+        let each_ns = self.per_message.value_ns.filter(|&each_ns| each_ns > 0.0);
+        each_ns.map(|each_ns| self.size_bytes as f64 / each_ns * 1e9)
+    }
+}
