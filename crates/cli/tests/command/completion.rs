@@ -47,7 +47,6 @@ fn bad_input_is_one_line_and_exit_code_2() {
     let cases: &[(&[&str], &str)] = &[
         (&["completion"], "--over"),
         (&["completion", "--over", "sim"], "--truth"),
-        (&["completion", "--over", "am+shm", "--wait", "yield,block"], "am+shm cannot block"),
         (&["completion", "--over", "udp", "--wait", "block,block"], "--wait names block twice"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),

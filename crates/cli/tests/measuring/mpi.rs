@@ -88,7 +88,8 @@ fn a_job_that_cannot_be_is_one_line() {
         one_line(level, 1, "thread=single, funneled");
     }
     for (words, says) in [
-        (&["paper", "comb", "--size", "8"][..], "--sizes"),
+        (&["logp", "--over", "mpi", "--wait", "block", "--launcher", "mpiexec -n {n}"][..], "spin or yield"),
+        (&["paper", "comb", "--size", "8"], "--sizes"),
         (&["paper", "comb", "--wait", "spin"], "--wait"),
         (&["paper", "comb", "--peer", "192.0.2.1"], "--peer"),
         (&["paper", "speight-5", "--launcher", "/nonexistent/mpiexec -n {n}"], "/nonexistent/mpiexec"),
