@@ -24,7 +24,7 @@ pub fn named_waits(measuring: &Measuring) -> Result<Vec<Wait>, Fault> {
 /// Returns the wait policies in which a layer is measured. `None` stands for the default, which depends on the
 /// number of processors. A verb that also blocks measures each layer by polling, and by blocking if the layer can.
 pub fn waits(layer: Layer, named: &[Wait], also_blocks: bool, site: &Site) -> Vec<Option<Wait>> {
-    let can_block = layer.waits().contains(&Wait::Block);
+    let can_block = layer.can_wait(Wait::Block);
     match named {
         _ if layer == Layer::Sim => vec![None],
         [] if also_blocks && can_block => vec![Some(polling(site)), Some(Wait::Block)],

@@ -90,7 +90,7 @@ impl Method for Completing {
 impl Completing {
     /// Warns that a layer cannot block, unless the user named the ways to wait.
     fn cannot_block(&self, layer: Layer) -> Option<Doubt> {
-        let is_missing = !self.names_waits && layer != Layer::Sim && !layer.waits().contains(&Wait::Block);
+        let is_missing = !self.names_waits && layer != Layer::Sim && !layer.can_wait(Wait::Block);
         is_missing.then(|| {
             let text = format!("{layer} has no way to block, so that only polling is measured");
             Doubt::new("cannot_block", text)
