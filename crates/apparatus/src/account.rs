@@ -147,11 +147,11 @@ impl Account {
     /// Returns the error of the file, or an error if its size or layout version is not that of this
     /// netdyno.
     pub fn read(path: &Path) -> io::Result<Self> {
-        Self::from_bytes(&fs::read(path)?)
-            .ok_or_else(|| io::Error::other("it is no account of this version of netdyno"))
+        Self::from_bytes(&fs::read(path)?).ok_or_else(other_version)
     }
 
-    /// Reads all statistics files of a folder, sorted by rank.
+    /// Reads all statistics files of a folder, sorted by rank. Leaves out the files that were never begun:
+    /// a launcher may kill a rank before its hook has written the magic number.
     ///
     /// # Errors
     /// Returns the error of the folder or of a file.
@@ -160,7 +160,10 @@ impl Account {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-                accounts.push(Self::read(&entry.path())?);
+                let bytes = fs::read(entry.path())?;
+                if is_begun(&bytes) {
+                    accounts.push(Self::from_bytes(&bytes).ok_or_else(other_version)?);
+                }
             }
         }
         accounts.sort_by_key(|account| (account.get(Word::Rank), account.get(Word::Pid)));
@@ -212,6 +215,15 @@ impl Account {
     }
 }
 
+/// Reports whether a hook has written the magic number of a statistics file, which it writes last.
+fn is_begun(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|magic| u64::from_ne_bytes(*magic) != 0)
+}
+
+fn other_version() -> io::Error {
+    io::Error::other("the statistics file of a rank is not of this version of netdyno")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +245,32 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(Account::from_bytes(&bytes).unwrap().failure(), text);
         assert!(Account::from_bytes(&bytes[8..]).is_none());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "uses files")]
+    fn a_rank_killed_before_its_first_word_leaves_no_statistics() {
+        let folder = std::env::temp_dir().join(format!("netdyno-account-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut words = vec![0; WORDS];
+        let write = |name: &str, words: &[u64]| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            fs::write(folder.join(name), bytes).unwrap();
+        };
+        write("rank-here-1", &[]);
+        write("rank-here-2", &words);
+        write("at-10.0.0.1", &[7]);
+        words[0] = MAGIC;
+        words[Word::Pid as usize] = 3;
+        write("rank-here-3", &words);
+        let read: Vec<u64> =
+            Account::read_all(&folder).unwrap().iter().map(|account| account.get(Word::Pid)).collect();
+        words[0] = MAGIC + 1;
+        write("rank-here-4", &words);
+        let other = Account::read_all(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(read, [3]);
+        assert!(other.is_err());
     }
 
     proptest! {

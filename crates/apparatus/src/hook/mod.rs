@@ -22,7 +22,10 @@ use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, Release},
+};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The sending and the receiving side of the process's emulated interface.
@@ -166,7 +169,8 @@ fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
         set(word, environment(names).map_or(0, |value| value + 1));
     }
     set(Word::State, State::Loaded as u64);
-    set(Word::Magic, account::MAGIC);
+    // Last: a reader leaves out a file without it.
+    words[Word::Magic as usize].store(account::MAGIC, Release);
     Ok(words)
 }
 
