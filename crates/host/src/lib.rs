@@ -14,7 +14,9 @@
 //! * [`interface`]: the addresses of this host's network interfaces.
 //! * [`lane`]: one direction of a shared-memory connection between two Virtual Interfaces.
 //! * [`pages`]: anonymous memory that is not yet resident, and the cost of locking it.
+//! * [`progress`]: a thread that makes progress while the program computes.
 //! * [`random`]: unpredictable random bytes.
+//! * [`signals`]: starts threads that take no signals of the program.
 //! * [`sleep`]: the wake-up protocol between a sleeping side and its peer.
 //! * [`standard`]: the state of standard output at process start.
 //! * [`wakeup`]: a wake-up that other processes ring.
@@ -32,11 +34,13 @@ pub mod loan;
 #[cfg(all(test, loom))]
 mod models;
 pub mod pages;
+pub mod progress;
 pub mod random;
 pub mod region;
 pub mod ring;
 pub mod segment;
 pub mod shared_word;
+pub mod signals;
 pub mod sleep;
 pub mod standard;
 mod sync;

@@ -29,7 +29,6 @@ mod names;
 mod nic;
 mod process;
 mod settings;
-mod signals;
 mod skin;
 mod waiting;
 mod wakeup;

@@ -6,11 +6,10 @@
 use super::state::Shared;
 use super::wait::sleep;
 use crate::links::Progress;
+use netdyno_host::signals::without_signals;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::hint;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -52,21 +51,6 @@ impl Agent {
         // A panic of the thread has been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
-}
-
-/// Starts a thread that takes no signals of the program.
-fn without_signals<R>(start: impl FnOnce() -> R) -> R {
-    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets are valid: `sigfillset` fills the first, `pthread_sigmask` the second.
-    unsafe {
-        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let started = start();
-    // SAFETY: the set is the one from before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    started
 }
 
 /// What the thread does.

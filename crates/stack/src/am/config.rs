@@ -28,6 +28,10 @@ pub struct Config {
     pub peer_timeout: Duration,
     /// What the endpoint does while nothing arrives.
     pub wait: Wait,
+    /// Whether peers over shared memory wake the endpoint though [`Config::wait`] never sleeps: for a
+    /// progress thread ([`ProgressThread`](super::ProgressThread)), or for a program that sleeps on the
+    /// endpoint's descriptor.
+    pub is_woken: bool,
     /// The address of the UDP socket, which is opened with the first UDP port. Peers must be able to
     /// reach it; port 0 means any free port.
     pub bind: SocketAddr,
@@ -59,6 +63,7 @@ impl Config {
             medium_bytes: 4096,
             peer_timeout: Duration::from_secs(5),
             wait: Wait::Spin,
+            is_woken: false,
             bind: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             faults: Faults::NONE,
             seed: 0,
@@ -86,6 +91,11 @@ impl Config {
         Self { wait, ..self }
     }
 
+    /// Sets [`Config::is_woken`].
+    pub const fn is_woken(self, is_woken: bool) -> Self {
+        Self { is_woken, ..self }
+    }
+
     /// Sets [`Config::bind`].
     pub const fn bind(self, bind: SocketAddr) -> Self {
         Self { bind, ..self }
@@ -104,6 +114,11 @@ impl Config {
     /// Sets [`Config::dials`].
     pub const fn dials(self, dials: Dials) -> Self {
         Self { dials, ..self }
+    }
+
+    /// Reports whether the endpoint may sleep until a peer over shared memory wakes it.
+    pub(super) const fn may_sleep(&self) -> bool {
+        self.is_woken || self.wait.sleeps()
     }
 
     pub(super) fn check(&self) -> Result<(), OpenError> {

@@ -303,11 +303,16 @@ impl<S> Endpoint<S> {
     /// polls again: until the next timer is due. Announces the sleep to the peers over shared memory, which
     /// then end it by their next message. So call it right before the sleep.
     ///
-    /// With a peer over shared memory, only an endpoint that blocks ([`Config::wait`]) may sleep: without it the result
-    /// is zero, because peers send no wake-up.
+    /// With a peer over shared memory, only an endpoint that blocks ([`Config::wait`]) or that peers wake
+    /// ([`Config::is_woken`]) may sleep. Otherwise the result is zero.
     pub fn until_due(&mut self) -> Duration {
         let others = self.others.until_due();
         if self.shm.is_empty() { others } else { others.min(self.shm.prepare_sleep()) }
+    }
+
+    /// Reports whether calls since [`Endpoint::until_due`] need a poll before `left` has passed.
+    pub(super) fn must_end_sleep(&mut self, left: Duration) -> bool {
+        (!self.shm.is_empty() && self.shm.must_end_sleep()) || self.others.until_due() < left
     }
 
     /// Disconnects a peer: the endpoint receives nothing more from it and sends nothing more to it.

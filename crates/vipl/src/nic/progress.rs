@@ -9,8 +9,8 @@
 
 use crate::nic::id::NicId;
 use crate::nic::{self, Nic, Sleep};
-use crate::signals;
 use crate::wakeup::Wakeup;
+use netdyno_host::signals;
 use netdyno_stack::vi::ReturnCode;
 use rustix::io::Errno;
 use std::os::fd::AsFd;

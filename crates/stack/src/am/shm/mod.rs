@@ -54,6 +54,8 @@ pub(super) struct ShmPeers {
     peer_timeout: Duration,
     /// Made with the first port, if the endpoint may sleep.
     wakeup: Option<Wakeup>,
+    /// Whether a sleep is announced to the peers.
+    is_asleep: bool,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     last_look: Instant,
@@ -87,6 +89,7 @@ impl ShmPeers {
             polls_in_vain: 0,
             peer_timeout: config.peer_timeout,
             wakeup: None,
+            is_asleep: false,
             last_look: Instant::now(),
             next_look: Instant::now(),
             payload: Vec::with_capacity(config.medium_bytes as usize),
@@ -101,7 +104,7 @@ impl ShmPeers {
 
     /// Opens a port of the endpoint with this number in its process.
     pub(super) fn open_port(&mut self, config: &Config, endpoint: u64) -> Result<ShmPort, OpenError> {
-        if config.wait.sleeps() && self.wakeup.is_none() {
+        if config.may_sleep() && self.wakeup.is_none() {
             self.wakeup = Some(Wakeup::new()?);
         }
         ShmPort::open(config.window, config.medium_bytes, endpoint, self.wakeup.as_ref())

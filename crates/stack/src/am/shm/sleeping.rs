@@ -5,9 +5,9 @@
 //! peer sleeps ([`netdyno_host::sleep`]). A sleep is short in any case: a peer that does not ring costs latency
 //! and nothing else.
 
-use super::ShmPeers;
 use super::peer::ShmPeer;
 use super::port::{ASLEEP, CLOSED};
+use super::{POLLS_IN_VAIN, ShmPeers};
 use netdyno_host::sleep;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
@@ -32,6 +32,8 @@ impl ShmPeers {
         wakeup.drain();
         // Nothing may be owed to a peer meanwhile.
         self.settle();
+        self.polls_in_vain = POLLS_IN_VAIN;
+        self.is_asleep = true;
         self.connected().for_each(|peer| sleep::announce(peer.inbox.word(ASLEEP)));
         // Few polls follow while the endpoint sleeps, so the next one reads the clock.
         self.polls_until_look = 0;
@@ -57,8 +59,15 @@ impl ShmPeers {
     }
 
     /// Takes the announcements back: the endpoint is awake, and its peers need not ring.
-    pub(in crate::am) fn end_sleep(&self) {
+    pub(in crate::am) fn end_sleep(&mut self) {
+        self.is_asleep = false;
         self.connected().for_each(|peer| sleep::cancel(peer.inbox.word(ASLEEP)));
+    }
+
+    /// Reports whether calls since [`ShmPeers::prepare_sleep`] have ended the announced sleep, have handled
+    /// messages whose credits are owed, or have left a get for the next poll.
+    pub(in crate::am) fn must_end_sleep(&self) -> bool {
+        !self.is_asleep || self.polls_in_vain < POLLS_IN_VAIN || !self.arrived.is_empty()
     }
 
     fn connected(&self) -> impl Iterator<Item = &ShmPeer> {

@@ -10,6 +10,7 @@ mod kills;
 mod loss;
 mod pauses;
 mod processes;
+mod progress;
 mod shm;
 mod sleeping;
 mod udp;
@@ -50,6 +51,10 @@ macro_rules! suites {
                 child_process, a_paused_peer_goes_on_where_it_was;
             processes:
                 child_process, all_to_all_among_more_processes_than_cores;
+            progress:
+                requests_are_answered_while_the_program_computes, both_programs_sleep,
+                transfers_go_on_while_both_programs_sleep, calls_of_the_program_mix_with_the_thread,
+                the_loss_of_a_peer_reaches_the_program;
         }
     };
 }

@@ -1,4 +1,4 @@
-//! Signals belong to the program: threads of the library block all signals that the program may wait for.
+//! Signals of the program. Threads of a library block all signals that the program may wait for.
 
 use rustix::process::Signal;
 use std::ffi::c_int;
