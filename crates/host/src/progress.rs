@@ -32,6 +32,9 @@ pub trait Progress: Send + 'static {
     /// possible now.
     fn prepare_sleep(&mut self) -> Duration;
 
+    /// Takes a prepared sleep back: arrivals need not make the descriptor readable any more.
+    fn cancel_sleep(&mut self);
+
     /// Reports whether calls since [`Progress::prepare_sleep`] need progress before the sleep ends by
     /// itself, in `left`.
     fn must_end_sleep(&mut self, left: Duration) -> bool;
@@ -64,6 +67,10 @@ struct State<T: Progress> {
     progressed: u64,
     /// The end of the thread's sleep at the latest, while it sleeps.
     sleeps_until: Option<Instant>,
+    /// Whether the program makes progress itself for now.
+    is_attended: bool,
+    /// Whether the thread sleeps until the program no longer makes progress itself.
+    dozes: bool,
     has_to_end: bool,
 }
 
@@ -79,6 +86,8 @@ impl<T: Progress> ProgressThread<T> {
             failed: None,
             progressed: 0,
             sleeps_until: None,
+            is_attended: false,
+            dozes: false,
             has_to_end: false,
         };
         let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -154,9 +163,17 @@ impl<T: Progress> Shared<T> {
     fn run(&self, descriptor: &OwnedFd) {
         loop {
             let mut state = self.lock();
-            state.sleeps_until = None;
+            (state.sleeps_until, state.dozes) = (None, false);
             if state.has_to_end {
                 return;
+            }
+            // The program makes progress itself, or has to see an error first. A readable descriptor would not
+            // let the thread sleep.
+            if state.is_attended || state.failed.is_some() {
+                state.dozes = true;
+                drop(state);
+                self.sleep(None, LONGEST_SLEEP);
+                continue;
             }
             if state.make_progress() {
                 self.has_progressed.notify_all();
@@ -172,10 +189,8 @@ impl<T: Progress> Shared<T> {
                 continue;
             }
             state.sleeps_until = Some(Instant::now() + most);
-            // An error stands until the program has seen it. A readable descriptor would not let the thread sleep.
-            let is_paused = state.failed.is_some();
             drop(state);
-            self.sleep((!is_paused).then_some(descriptor), most);
+            self.sleep(Some(descriptor), most);
         }
     }
 
@@ -193,12 +208,12 @@ impl<T: Progress> Shared<T> {
 }
 
 impl<T: Progress> State<T> {
-    /// Makes progress, unless an error of before was not seen yet. Returns whether there was any, or an error.
+    /// Makes progress. Returns whether there was any, or an error.
     fn make_progress(&mut self) -> bool {
-        let (None, Some(content)) = (&self.failed, &mut self.content) else { return false };
-        let has_progressed = match content.progress() {
-            Ok(has_progressed) => has_progressed,
-            Err(error) => {
+        let has_progressed = match self.content.as_mut().map(T::progress) {
+            None => false,
+            Some(Ok(has_progressed)) => has_progressed,
+            Some(Err(error)) => {
                 self.failed = Some(error);
                 true
             }
@@ -208,10 +223,7 @@ impl<T: Progress> State<T> {
     }
 
     fn prepare_sleep(&mut self) -> Duration {
-        match (&self.failed, &mut self.content) {
-            (None, Some(content)) => content.prepare_sleep().min(LONGEST_SLEEP),
-            _ => LONGEST_SLEEP,
-        }
+        self.content.as_mut().map_or(LONGEST_SLEEP, |content| content.prepare_sleep().min(LONGEST_SLEEP))
     }
 }
 
@@ -265,9 +277,44 @@ impl<'a, T: Progress> Guard<'a, T> {
         }
     }
 
+    /// Announces that the program makes progress itself, until [`Guard::leave`]. The thread makes none
+    /// meanwhile, and arrivals do not wake it.
+    pub fn attend(&mut self) {
+        let Some(state) = &mut self.state else { return };
+        if !std::mem::replace(&mut state.is_attended, true)
+            && let Some(content) = &mut state.content
+        {
+            content.cancel_sleep();
+        }
+    }
+
+    /// Leaves progress to the thread again. A thread that still sleeps is only woken if there is progress to
+    /// make, because waking it costs microseconds.
+    pub fn leave(&mut self) {
+        let Some(state) = &mut self.state else { return };
+        if !std::mem::replace(&mut state.is_attended, false) {
+            return;
+        }
+        let Some(until) = state.sleeps_until else { return self.wake_if_it_dozes() };
+        let most = state.prepare_sleep();
+        if most < until.saturating_duration_since(Instant::now()) {
+            state.sleeps_until = None;
+            self.shared.wake();
+        }
+    }
+
+    fn wake_if_it_dozes(&self) {
+        if self.state().dozes {
+            self.shared.wake();
+        }
+    }
+
     /// Wakes the thread, if calls under this guard need it before its sleep ends.
     fn hand_over(&mut self) {
         let Some(state) = &mut self.state else { return };
+        if state.is_attended {
+            return;
+        }
         let State { content: Some(content), sleeps_until: Some(until), .. } = &mut **state else { return };
         if content.must_end_sleep(until.saturating_duration_since(Instant::now())) {
             state.sleeps_until = None;
@@ -347,6 +394,8 @@ mod tests {
             if *self.arrived.lock().unwrap() > self.taken { Duration::ZERO } else { Duration::MAX }
         }
 
+        fn cancel_sleep(&mut self) {}
+
         fn must_end_sleep(&mut self, _: Duration) -> bool {
             self.is_owed
         }
@@ -398,6 +447,27 @@ mod tests {
         for paid in 1..=100 {
             thread.lock().unwrap().is_owed = true;
             wait_until(&thread, |counter| counter.paid == paid);
+        }
+    }
+
+    #[test]
+    fn a_program_that_attends_makes_all_progress_itself() {
+        let (thread, arrive) = start(None);
+        for turn in 1..=100 {
+            let mut guard = thread.lock().unwrap();
+            guard.attend();
+            let before = guard.progressed();
+            drop(guard);
+            arrive();
+            thread::yield_now();
+            let mut guard = thread.lock().unwrap();
+            assert_eq!(guard.progress(), Ok(true));
+            assert_eq!(guard.progressed(), before);
+            // What arrives now is left to the thread.
+            arrive();
+            guard.leave();
+            drop(guard);
+            wait_until(&thread, |counter| counter.taken == 2 * turn);
         }
     }
 

@@ -310,8 +310,14 @@ impl<S> Endpoint<S> {
         if self.shm.is_empty() { others } else { others.min(self.shm.prepare_sleep()) }
     }
 
-    /// Reports whether calls since [`Endpoint::until_due`] need a poll before `left` has passed.
-    pub(super) fn must_end_sleep(&mut self, left: Duration) -> bool {
+    /// Takes the announcement of [`Endpoint::until_due`] back: peers over shared memory need not end the sleep.
+    pub fn cancel_sleep(&mut self) {
+        self.shm.end_sleep();
+    }
+
+    /// Reports whether calls since [`Endpoint::until_due`] need a poll before `left` has passed: for a thread
+    /// that sleeps on the endpoint's descriptor while others call.
+    pub fn must_end_sleep(&mut self, left: Duration) -> bool {
         (!self.shm.is_empty() && self.shm.must_end_sleep()) || self.others.until_due() < left
     }
 

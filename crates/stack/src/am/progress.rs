@@ -66,6 +66,10 @@ impl<S: Send + 'static> Progress for Driven<S> {
         self.endpoint.until_due()
     }
 
+    fn cancel_sleep(&mut self) {
+        self.endpoint.cancel_sleep();
+    }
+
     fn must_end_sleep(&mut self, left: Duration) -> bool {
         self.endpoint.must_end_sleep(left)
     }

@@ -64,10 +64,14 @@ impl ShmPeers {
         self.connected().for_each(|peer| sleep::cancel(peer.inbox.word(ASLEEP)));
     }
 
-    /// Reports whether calls since [`ShmPeers::prepare_sleep`] have ended the announced sleep, have handled
-    /// messages whose credits are owed, or have left a get for the next poll.
-    pub(in crate::am) fn must_end_sleep(&self) -> bool {
-        !self.is_asleep || self.polls_in_vain < POLLS_IN_VAIN || !self.arrived.is_empty()
+    /// Reports whether calls since [`ShmPeers::prepare_sleep`] have ended the announced sleep, or have left a
+    /// get for the next poll. Sends the credits that these calls owe.
+    pub(in crate::am) fn must_end_sleep(&mut self) -> bool {
+        if self.polls_in_vain < POLLS_IN_VAIN {
+            self.settle();
+            self.polls_in_vain = POLLS_IN_VAIN;
+        }
+        !self.is_asleep || !self.arrived.is_empty()
     }
 
     fn connected(&self) -> impl Iterator<Item = &ShmPeer> {
