@@ -31,8 +31,10 @@ const LAUNCHERS: &[&str] = &[
     "mpirun.openmpi",
     "orterun",
     "prterun",
-    "srun",
+    SRUN,
 ];
+/// Slurm's launcher, which belongs to no MPI library: the `mpicc` beside it may be of any.
+const SRUN: &str = "srun";
 /// Launcher options for the number of ranks.
 const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
 
@@ -229,6 +231,9 @@ fn compiler_of(launcher: &str) -> Option<PathBuf> {
         return None;
     }
     let program = Path::new(launcher.strip_prefix('\'')?.split('\'').next()?);
+    if program.ends_with(SRUN) {
+        return None;
+    }
     let beside = |folder: &Path| Some(folder.join("mpicc")).filter(|compiler| compiler.is_file());
     if program.components().count() > 1 {
         return beside(program.parent()?);
@@ -299,6 +304,18 @@ mod tests {
         );
         assert_eq!(of("./run.sh -n 4 ./app"), None);
         assert_eq!(of("mpiexec ./app"), None);
+    }
+
+    #[test]
+    fn the_compiler_beside_a_launcher_is_of_its_library() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["mpiexec", "srun", "mpicc"] {
+            File::create(folder.path().join(name)).unwrap();
+        }
+        let beside = |name| compiler_of(&format!("'{}' -n {{n}}", folder.path().join(name).display()));
+        let expected = Some(folder.path().join("mpicc")).filter(|_| env::var_os("NETDYNO_MPICC").is_none());
+        assert_eq!(beside("mpiexec"), expected);
+        assert_eq!(beside("srun"), None);
     }
 
     #[test]
