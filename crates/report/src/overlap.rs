@@ -2,7 +2,7 @@
 
 use crate::figure::Figure;
 use crate::lines::Lines;
-use netdyno_measure::overlap::data::{OverlapLaunch, OverlapSizeData};
+use netdyno_measure::overlap::data::{OverlapLaunch, OverlapSizeData, ProgressBy};
 use netdyno_measure::overlap::record::{Free, Overlap, PollPoint, Quantity, SizeOverlap, Trip, WorkPoint};
 use netdyno_measure::show::{NONE, Size, percent, rate, time, time_and_interval};
 use netdyno_measure::stats::median;
@@ -23,6 +23,9 @@ pub fn write(lines: &mut Lines, overlap: &Overlap) {
     row(lines, "messages of", &trips, |trip| Size(trip.size_bytes).to_string());
     row(lines, "half round trip", &trips, |trip| trip.half_rtt.value_ns.map_or(NONE.into(), time));
     row(lines, "one way", &trips, |trip| in_rate(&trip.bandwidth_bytes_per_s));
+    if overlap.progress_by == ProgressBy::Thread {
+        lines.wrapped("a thread of the layer makes progress as well, which the kernel wakes", "  ", "    ");
+    }
     for size in &overlap.sizes {
         lines.blank();
         lines.wrapped(&format!("{}: {}", Size(size.size_bytes), size.finding.text), "  ", "    ");

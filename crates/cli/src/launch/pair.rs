@@ -11,6 +11,7 @@ use netdyno_job::workers::{Event, Workers};
 use netdyno_layers::half::server_at;
 use netdyno_measure::layer::Face;
 use netdyno_measure::onesided::data::Level;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -160,6 +161,11 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         _ => Level::default(),
     };
     let is_requester = rank == REQUESTER;
+    let progress_by = match task {
+        // The support process only communicates.
+        Task::Overlap(plan) if is_requester => plan.progress_by,
+        _ => ProgressBy::default(),
+    };
     let ip = match &bench.origin {
         Origin::Peer(peer) if !is_requester => peer.ip(),
         _ => bench.worker_ip(),
@@ -170,6 +176,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         size_bytes,
         face,
         level,
+        progress_by,
         wait: bench.wait.to_string(),
         faults: bench.faults.map(|faults| faults.to_string()),
         dials: (&bench.dials).into(),

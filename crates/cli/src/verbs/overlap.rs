@@ -9,9 +9,10 @@ use crate::options::values::bytes;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::{Args, ValueEnum};
-use netdyno_layers::catalogue::Layer;
+use netdyno_layers::catalogue::{Layer, able};
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::pattern::smallest_trip;
 use netdyno_measure::overlap::plan::{self, METHODS, OverlapPlan};
@@ -28,7 +29,7 @@ pub const EXAMPLES: &[Examples] = &[(
     [
         ("netdyno overlap --over am+shm,tcp", "compare two layers"),
         ("netdyno overlap --over tcp --sizes 5kB,1MB", "choose the sizes"),
-        ("netdyno overlap --over am+udp --method polling", "use one method"),
+        ("netdyno overlap --over am+udp --progress thread", "add a progress thread"),
     ],
 )];
 
@@ -69,6 +70,30 @@ pub struct OverlapArgs {
     /// How many messages the methods keep under way.
     #[command(flatten)]
     pub under_way: UnderWay,
+
+    /// Let messages make progress in calls alone, or in a thread of the layer as well
+    ///
+    /// The kernel wakes the thread. It runs in the worker, on the worker's processor.
+    #[arg(long, value_name = "WHERE", default_value = "calls", help_heading = WHAT, hide_short_help = true)]
+    pub progress: ProgressIn,
+}
+
+/// Where messages make progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressIn {
+    /// In calls
+    Calls,
+    /// In a thread as well
+    Thread,
+}
+
+impl From<ProgressIn> for ProgressBy {
+    fn from(progress: ProgressIn) -> Self {
+        match progress {
+            ProgressIn::Calls => Self::Calls,
+            ProgressIn::Thread => Self::Thread,
+        }
+    }
 }
 
 /// How many messages the methods of COMB keep under way.
@@ -152,6 +177,14 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             "{layer} has requests and replies alone, and no messages that overlap could post: use another layer"
         )));
     }
+    if args.progress == ProgressIn::Thread
+        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_progress_thread())
+    {
+        let able = able(Layer::has_progress_thread);
+        return Err(Fault::BadInput(format!(
+            "{layer} has no progress thread of netdyno's: use --progress thread with {able}"
+        )));
+    }
     check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
     let methods: Vec<plan::Method> = METHODS
         .into_iter()
@@ -159,7 +192,7 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             args.method.is_empty() || args.method.iter().any(|chosen| plan::Method::from(*chosen) == *method)
         })
         .collect();
-    let comb = Comb::new(sizes, args.under_way, methods);
+    let comb = Comb { progress_by: args.progress.into(), ..Comb::new(sizes, args.under_way, methods) };
     campaign::run(Box::new(comb), &bench, ranks)
 }
 
@@ -184,6 +217,8 @@ pub struct Comb {
     pub queue: usize,
     /// Number of messages that a cycle of post-work-wait posts in each direction.
     pub batch: usize,
+    /// Where messages make progress.
+    pub progress_by: ProgressBy,
     /// The methods. Without any, only messages alone are measured.
     pub methods: Vec<plan::Method>,
 }
@@ -194,8 +229,19 @@ impl Method for Comb {
         // The first launch chooses the sizes and intervals for all launches.
         let shape = Data::first::<OverlapLaunch>(before).map(|data| data.shape.clone());
         let (sizes, methods) = (self.sizes.clone(), self.methods.clone());
-        let (queue, batch) = (self.queue, self.batch);
-        Task::Overlap(OverlapPlan { launch, shape, sizes, queue, batch, methods, budget_ns, precision, seed })
+        let &Self { queue, batch, progress_by, .. } = self;
+        Task::Overlap(OverlapPlan {
+            launch,
+            shape,
+            sizes,
+            queue,
+            batch,
+            progress_by,
+            methods,
+            budget_ns,
+            precision,
+            seed,
+        })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
@@ -210,7 +256,7 @@ impl Comb {
     /// Returns the methods with messages of `sizes`, ascending.
     pub fn new(sizes: Vec<usize>, under_way: UnderWay, methods: Vec<plan::Method>) -> Self {
         let UnderWay { queue, batch } = under_way;
-        Self { sizes, queue: queue.into(), batch: batch.into(), methods }
+        Self { sizes, queue: queue.into(), batch: batch.into(), progress_by: ProgressBy::Calls, methods }
     }
 
     /// Returns warnings about requested sizes, a queue and a batch that the layer does not support.

@@ -4,6 +4,7 @@ use crate::options::{DialOptions, LayerOptions};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::logp::data::Transport;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_stack::am::{Config, DialSettings, Endpoint, Handlers, PeerId, SharedWord, Wire as Way};
 
 /// Most requests in flight to one peer over UDP: as many as may be on the wire at once. More requests would
@@ -23,6 +24,7 @@ pub(super) fn config(options: &LayerOptions, window: u32) -> Config {
     Config::new()
         .peer_timeout(PEER_TIMEOUT)
         .wait(options.wait)
+        .is_woken(options.progress_by == ProgressBy::Thread)
         .window(window)
         .faults(options.faults)
         .seed(options.seed)

@@ -10,16 +10,19 @@ use crate::half::{Half, Replier};
 use crate::messages::exchange::{Exchange, MessageWire, Posted, Progress};
 use crate::messages::slots::DEPTH;
 use crate::messages::support::Support;
+use crate::messages::threaded::{SleepingWire, Threaded};
 use crate::messages::worker::RealMessenger;
 use crate::options::LayerOptions;
 use crate::payload::FILL;
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::{Messages, Subject};
 use netdyno_stack::am::{Handlers, Shared, Stored, Wire as Way};
 use rustix::event::PollFlags;
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,7 +142,12 @@ impl Half for AmMessagesHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        Ok(Box::new(Messages(RealMessenger::new(self.connect(peer)?))))
+        let progress_by = self.options.progress_by;
+        let exchange = self.connect(peer)?;
+        Ok(match progress_by {
+            ProgressBy::Calls => Box::new(Messages(RealMessenger::new(exchange))),
+            ProgressBy::Thread => Box::new(Messages(RealMessenger::new(Threaded::start(exchange)?))),
+        })
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
@@ -147,7 +155,12 @@ impl Half for AmMessagesHalf {
     }
 
     fn messenger(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Messenger>, LayerError> {
-        Ok(Box::new(RealMessenger::new(self.connect(peer)?)))
+        let progress_by = self.options.progress_by;
+        let exchange = self.connect(peer)?;
+        Ok(match progress_by {
+            ProgressBy::Calls => Box::new(RealMessenger::new(exchange)),
+            ProgressBy::Thread => Box::new(RealMessenger::new(Threaded::start(exchange)?)),
+        })
     }
 }
 
@@ -196,6 +209,24 @@ impl AmMessages {
     fn take_offers(&mut self) -> Option<Offers> {
         let Self { unsent, .. } = self;
         (!unsent.is_empty()).then(|| std::array::from_fn(|_| unsent.pop_front().unwrap_or(0)))
+    }
+}
+
+impl SleepingWire for AmMessages {
+    fn prepare_sleep(&mut self) -> Duration {
+        self.end.endpoint.until_due()
+    }
+
+    fn cancel_sleep(&mut self) {
+        self.end.endpoint.cancel_sleep();
+    }
+
+    fn must_end_sleep(&mut self, left: Duration) -> bool {
+        !self.unsent.is_empty() || self.end.endpoint.must_end_sleep(left)
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.end.endpoint.as_fd()
     }
 }
 

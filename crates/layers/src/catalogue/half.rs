@@ -17,6 +17,7 @@ use crate::vi;
 use crate::vi::half::ViHalf;
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_stack::am::Wire;
 use netdyno_stack::vi::WireKind;
 
@@ -55,9 +56,12 @@ fn over_am(way: Wire, options: LayerOptions) -> Result<Box<dyn Half>, LayerError
 
 /// Checks the options against what the layer can do.
 fn check(layer: Layer, options: &LayerOptions) -> Result<(), LayerError> {
-    let &LayerOptions { size_bytes, face, wait, .. } = options;
+    let &LayerOptions { size_bytes, face, wait, progress_by, .. } = options;
     if face == Face::Messages && !layer.has_messages() {
         return Err(LayerError(format!("{layer} has no messages that can be posted")));
+    }
+    if progress_by == ProgressBy::Thread && !layer.has_progress_thread() {
+        return Err(LayerError(format!("{layer} has no progress thread")));
     }
     let (least, most) = match face {
         Face::Requests if options.dials.are_none() => (1, layer.max_size()),

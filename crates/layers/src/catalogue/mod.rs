@@ -190,6 +190,11 @@ impl Layer {
         !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp | Self::Grpc)
     }
 
+    /// Returns whether a thread of the layer can make progress with messages that are posted.
+    pub const fn has_progress_thread(self) -> bool {
+        matches!(self, Self::AmShm | Self::AmUdp)
+    }
+
     /// Returns whether processes register memory.
     pub const fn registers(self) -> bool {
         matches!(self, Self::ViShm | Self::ViUdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)

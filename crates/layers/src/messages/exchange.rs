@@ -161,6 +161,14 @@ impl<W: MessageWire> Exchange<W> {
     pub(crate) fn new(wire: W, wait: Wait, largest: usize) -> Self {
         Self { wire, wait, largest, sends: PostedQueue::default(), receives: PostedQueue::default() }
     }
+
+    pub(super) fn wire(&self) -> &W {
+        &self.wire
+    }
+
+    pub(super) fn wire_mut(&mut self) -> &mut W {
+        &mut self.wire
+    }
 }
 
 impl<W: MessageWire> Slots for Exchange<W> {

@@ -3,11 +3,12 @@
 //!
 //! Both work with numbered slots for sends and for receives ([`slots`]). [`exchange`] has slots over a wire
 //! that transfers one message after the other: sends and receives complete in the order of posting, and
-//! make progress inside of calls.
+//! make progress inside of calls, or in a progress thread as well ([`threaded`]).
 
 pub(crate) mod exchange;
 pub(crate) mod slots;
 pub(crate) mod support;
+pub(crate) mod threaded;
 pub(crate) mod worker;
 
 /// The largest message of a layer without a limit of its own, in bytes: both ends have a buffer for it in

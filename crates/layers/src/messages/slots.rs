@@ -32,6 +32,16 @@ pub(crate) trait Slots {
     /// Makes the progress that can be made at once. Returns whether there was any.
     fn progress(&mut self) -> Result<bool, LayerError>;
 
+    /// Begins a wait: the program makes progress itself until it ends.
+    fn begin_wait(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    /// Ends a wait: the program may compute for any time.
+    fn end_wait(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
     /// Returns how to wait.
     fn waits(&self) -> Wait;
 

@@ -24,6 +24,7 @@ impl<S: Slots> RealMessenger<S> {
     fn wait_until(&mut self, is_done: impl Fn(&mut S) -> Result<bool, LayerError>) -> Result<(), LayerError> {
         let wait = self.slots.waits();
         let mut peer_wait = PeerWait::new(wait);
+        self.slots.begin_wait()?;
         while !is_done(&mut self.slots)? {
             if self.slots.progress()? {
                 peer_wait = PeerWait::new(wait);
@@ -31,7 +32,7 @@ impl<S: Slots> RealMessenger<S> {
                 peer_wait.after_empty_poll(|timeout| self.slots.block(timeout)).map_err(S::on_timeout)?;
             }
         }
-        Ok(())
+        self.slots.end_wait()
     }
 
     /// Returns whether `is_done`, now or after the progress that can be made at once.

@@ -11,6 +11,7 @@ use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::onesided::data::{Level, Operation};
 use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
 use std::thread;
@@ -100,13 +101,18 @@ fn sized(ground: &dyn Ground) {
     assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
 }
 
-/// Measures with one message in a cycle, and with as many as the layer has slots.
+/// Measures with one message in a cycle, and with as many as the layer has slots; with a progress thread as
+/// well, if the layer has one.
 fn overlap(ground: &dyn Ground) {
-    overlap_of(ground, 1);
-    overlap_of(ground, usize::MAX);
+    overlap_of(ground, 1, ProgressBy::Calls);
+    overlap_of(ground, usize::MAX, ProgressBy::Calls);
+    if ground.layer().has_progress_thread() {
+        overlap_of(ground, 1, ProgressBy::Thread);
+        overlap_of(ground, usize::MAX, ProgressBy::Thread);
+    }
 }
 
-fn overlap_of(ground: &dyn Ground, batch: usize) {
+fn overlap_of(ground: &dyn Ground, batch: usize, progress_by: ProgressBy) {
     let task = Task::Overlap(OverlapPlan {
         launch: 0,
         shape: None,
@@ -115,10 +121,12 @@ fn overlap_of(ground: &dyn Ground, batch: usize) {
         batch,
         methods: METHODS.to_vec(),
         budget_ns: 1e6,
+        progress_by,
         precision: 0.1,
         seed: 1,
     });
-    let Some(data) = ground.measure(messages(5000), &task) else { return };
+    let options = LayerOptions { progress_by, ..messages(5000) };
+    let Some(data) = ground.measure(options, &task) else { return };
     let Data::Overlap(data) = data else { panic!("{data:?}") };
     let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!(sizes, [100, 5000]);

@@ -10,6 +10,7 @@ use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::onesided::data::Level;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
 use netdyno_protocol::sim::Truth;
@@ -53,6 +54,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
         size_bytes,
         face,
         level: Level::default(),
+        progress_by: ProgressBy::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,
         dials: DialOptions::default(),

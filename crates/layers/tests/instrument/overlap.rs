@@ -14,7 +14,7 @@
 
 use crate::simulated;
 use crate::simulated::cycle::KnownCycle;
-use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, PwwBatch};
+use netdyno_measure::overlap::data::{FreeWork, OverlapLaunch, PollingBatch, ProgressBy, PwwBatch};
 use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Overlap, Payer, Progress, SizeOverlap};
@@ -52,6 +52,7 @@ fn launches_of_batches(
         batch,
         methods: methods.into(),
         budget_ns: 1e8,
+        progress_by: ProgressBy::Calls,
         precision: NEAR,
         seed,
     };

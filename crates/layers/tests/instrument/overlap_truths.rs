@@ -10,6 +10,7 @@
 use crate::simulated;
 use crate::simulated::cycle::KnownCycle;
 use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::overlap::extract::extract;
 use netdyno_measure::overlap::plan::{METHODS, Method, OverlapPlan};
 use netdyno_measure::overlap::record::{Finding, Overlap, Payer, Progress, SizeOverlap};
@@ -79,6 +80,7 @@ fn launches(drawn: &Drawn, seed: u64, count: usize) -> Vec<OverlapLaunch> {
         batch: drawn.batch,
         methods: drawn.methods.clone(),
         budget_ns: 1e7,
+        progress_by: ProgressBy::Calls,
         precision: 0.02,
         seed,
     };
@@ -97,6 +99,7 @@ fn a_launch_without_time_makes_one_pass() {
             batch: 1,
             methods: METHODS.into(),
             budget_ns,
+            progress_by: ProgressBy::Calls,
             precision: 0.02,
             seed: 1,
         };

@@ -7,6 +7,7 @@ use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
 use netdyno_measure::onesided::data::Level;
 use netdyno_measure::order::Order;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -24,12 +25,22 @@ pub fn options(size_bytes: usize) -> LayerOptions {
         size_bytes,
         face: Face::Messages,
         level: Level::default(),
+        progress_by: ProgressBy::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,
         dials: DialOptions::default(),
         seed: 1,
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
     }
+}
+
+/// Returns the layers with the options of messages of up to `size_bytes`; with a progress thread as well, where
+/// there is one.
+pub fn cases(size_bytes: usize) -> Vec<(Layer, LayerOptions)> {
+    let of = |layer, progress_by| (layer, LayerOptions { progress_by, ..options(size_bytes) });
+    let by_calls = LAYERS.into_iter().map(|layer| of(layer, ProgressBy::Calls));
+    let threaded = LAYERS.into_iter().filter(|layer| layer.has_progress_thread());
+    by_calls.chain(threaded.map(|layer| of(layer, ProgressBy::Thread))).collect()
 }
 
 /// Connects two halves. Passes the support's half to `support`, on a thread of its own, and the worker's

@@ -15,10 +15,24 @@ pub struct OverlapShape {
     /// Number of messages each way in a cycle of post-work-wait; 1 in records of earlier versions.
     #[serde(default = "one_message")]
     pub batch: usize,
+    /// Where messages make progress; in calls in records of earlier versions.
+    #[serde(default)]
+    pub progress_by: ProgressBy,
     /// Shapes of round trips and rows, ascending by size.
     pub trips: Vec<TripShape>,
     /// Shapes of the methods, ascending by size.
     pub sizes: Vec<OverlapSizeShape>,
+}
+
+/// Where messages make progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgressBy {
+    /// In the worker's calls, and wherever the layer itself makes progress.
+    #[default]
+    Calls,
+    /// In a thread of the layer as well, which the kernel wakes.
+    Thread,
 }
 
 /// The batch of records that do not state it.

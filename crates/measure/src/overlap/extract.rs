@@ -56,6 +56,7 @@ impl OverlapLaunches<'_> {
             methods: METHODS.into_iter().filter(ran).collect(),
             queue: shape.queue,
             batch: shape.batch,
+            progress_by: shape.progress_by,
             trips: (0..shape.trips.len()).map(|at| self.trip(at)).collect(),
             sizes: (0..shape.sizes.len()).map(|at| self.size(at)).collect(),
             launches: self.data.to_vec(),

@@ -148,6 +148,7 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     Ok(OverlapShape {
         queue: wanted.queue,
         batch: wanted.batch,
+        progress_by: plan.progress_by,
         trips: trips.into_iter().map(thrifty).map(|(size, pace)| pace.trip_shape(size)).collect(),
         sizes: sizes.into_iter().map(thrifty).map(|(size, pace)| pace.size_shape(size, &wanted)).collect(),
     })

@@ -1,6 +1,6 @@
 //! The plan of one launch, and the methods.
 
-use super::data::OverlapShape;
+use super::data::{OverlapShape, ProgressBy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,8 @@ pub struct OverlapPlan {
     pub queue: usize,
     /// Number of messages that a cycle of post-work-wait posts in each direction.
     pub batch: usize,
+    /// Where messages make progress.
+    pub progress_by: ProgressBy,
     /// The methods to run.
     pub methods: Vec<Method>,
     /// Time for the whole launch, on the layer's clock.

@@ -1,6 +1,6 @@
 //! The record of the verb `overlap`.
 
-use super::data::{OverlapLaunch, one_message};
+use super::data::{OverlapLaunch, ProgressBy, one_message};
 use super::plan::Method;
 use crate::figure::Figure;
 use crate::record::parameter::Parameter;
@@ -18,6 +18,9 @@ pub struct Overlap {
     /// Number of messages each way in a cycle of post-work-wait; 1 in records of earlier versions.
     #[serde(default = "one_message")]
     pub batch: usize,
+    /// Where messages make progress; in calls in records of earlier versions.
+    #[serde(default)]
+    pub progress_by: ProgressBy,
     /// Time and bandwidth of messages alone, ascending by size.
     pub trips: Vec<Trip>,
     /// Results of the methods, ascending by size.

@@ -12,7 +12,7 @@ use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::overlap;
-use netdyno_measure::overlap::data::OverlapLaunch;
+use netdyno_measure::overlap::data::{OverlapLaunch, ProgressBy};
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::record::{
     ClockReading, Detours, Doubt, Environment, Found, LayerResult, Logp, Options, Parameters, Ratio, Record,
@@ -134,6 +134,7 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
                 batch: 1,
                 methods: METHODS.into(),
                 budget_ns: 1e6,
+                progress_by: ProgressBy::Calls,
                 precision: 0.02,
                 seed: launch as u64,
             };

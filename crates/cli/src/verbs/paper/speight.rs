@@ -4,6 +4,7 @@ use super::stack::Stacks;
 use crate::campaign;
 use crate::verbs::overlap::Comb;
 use netdyno_layers::catalogue::Layer;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::speight::Variant;
 
 /// The smallest and the largest size, and the largest power of two that a UDP socket carries.
@@ -11,7 +12,7 @@ pub const SIZES: [usize; 3] = [8, 32 << 10, 64 << 10];
 
 /// Returns a method that measures messages alone.
 pub fn method(sizes: Vec<usize>) -> Comb {
-    Comb { sizes, queue: 1, batch: 1, methods: Vec::new() }
+    Comb { sizes, queue: 1, batch: 1, progress_by: ProgressBy::Calls, methods: Vec::new() }
 }
 
 /// Returns all curves of the figures.
