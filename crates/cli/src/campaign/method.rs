@@ -1,5 +1,6 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
+use crate::launch::bench::Bench;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::extract::extract;
@@ -61,6 +62,9 @@ pub trait Method {
     fn procs(&self) -> Option<usize> {
         None
     }
+
+    /// Takes what the tasks need of the benches, before the first launch.
+    fn prepare(&mut self, _benches: &[Bench]) {}
 
     /// Reports whether each layer is measured by blocking as well as by polling, unless the user names the ways
     /// to wait.

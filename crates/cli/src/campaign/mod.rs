@@ -111,7 +111,7 @@ pub struct Campaign {
 impl Campaign {
     /// Checks the options against the layers and the machine.
     pub fn new(
-        method: Box<dyn Method>,
+        mut method: Box<dyn Method>,
         layers: &[Layer],
         conditions: &Conditions,
         measuring: &Measuring,
@@ -156,12 +156,13 @@ impl Campaign {
                 return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
             }
         }
+        method.prepare(&benches);
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 
     /// Checks layers that are each measured in a way of their own: several may be of one layer.
     pub fn of_variants(
-        method: Box<dyn Method>,
+        mut method: Box<dyn Method>,
         variants: Vec<Variant>,
         measuring: &Measuring,
         ranks: Option<Rc<Ranks>>,
@@ -173,7 +174,8 @@ impl Campaign {
             let bench = bench(layer, &conditions, measuring, wait, &site)?;
             Ok(Bench { label: Some(label), variables, ..bench })
         });
-        let benches = benches.collect::<Result<_, Fault>>()?;
+        let benches = benches.collect::<Result<Vec<_>, Fault>>()?;
+        method.prepare(&benches);
         Ok(Self { method, benches, site, measuring: measuring.clone() })
     }
 

@@ -7,6 +7,7 @@ pub mod end;
 pub mod orders;
 pub mod origin;
 mod pair;
+pub mod peak;
 mod start;
 pub mod worker;
 

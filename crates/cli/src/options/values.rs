@@ -1,6 +1,7 @@
 //! Parsers of option values: sizes, shares, times and addresses.
 
 use crate::hosts::session::PORT;
+use netdyno_protocol::quantity;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -34,6 +35,13 @@ pub fn size(text: &str) -> Result<u32, String> {
 pub fn largest(text: &str) -> Result<usize, String> {
     let size = Some(bytes(text)?).filter(|size| (1 << 10..=1 << 30).contains(size));
     size.ok_or_else(|| "must be from 1KiB to 1GiB".into())
+}
+
+/// Parses a rate, in bytes per second.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let rate = quantity::bytes_per_second(text);
+    let rate = rate.ok().filter(|rate| (1.0..=1e15).contains(rate));
+    rate.ok_or_else(|| "must be a rate from 1B/s to 1000TB/s, as in 12.5GB/s or 100Mbit/s".into())
 }
 
 fn number(text: &str) -> Result<f64, String> {

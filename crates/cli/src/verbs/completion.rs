@@ -3,9 +3,11 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
+use crate::launch::bench::Bench;
+use crate::launch::peak::peak_of;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
-use crate::options::values::largest;
+use crate::options::values::{largest, rate};
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use crate::verbs::bulk::no_larger_message;
@@ -15,6 +17,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_measure::completion::data::CompletionLaunch;
 use netdyno_measure::completion::extract::extract;
 use netdyno_measure::completion::pattern::CompletionPlan;
+use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::task::{Data, Task};
@@ -46,13 +49,21 @@ pub struct CompletionArgs {
     /// Less where a layer carries no message of that size.
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = largest, help_heading = WHAT)]
     pub largest: usize,
+
+    /// Compare the bandwidth with this peak, as in 12.5GB/s or 100Mbit/s
+    ///
+    /// By default the speed of the link that the layer uses, or within a host the rate of one copy.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = WHAT)]
+    pub peak: Option<f64>,
 }
 
 /// Measures and writes the result.
 pub fn run(args: &CompletionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.bench.of_every_size("completion")?;
     let names_waits = !bench.measuring.waits().is_empty();
-    campaign::run(Box::new(Completing { largest_bytes: args.largest, names_waits }), &bench, ranks)
+    let (largest_bytes, given) = (args.largest, args.peak);
+    let method = Completing { largest_bytes, names_waits, given, peaks: Vec::new() };
+    campaign::run(Box::new(method), &bench, ranks)
 }
 
 /// Latency and bandwidth by the ways to wait.
@@ -61,9 +72,21 @@ struct Completing {
     largest_bytes: usize,
     /// True if the user named the ways to wait.
     names_waits: bool,
+    /// The peak that the user gave, in bytes per second.
+    given: Option<f64>,
+    /// The peak of each layer.
+    peaks: Vec<(Layer, Peak)>,
 }
 
 impl Method for Completing {
+    fn prepare(&mut self, benches: &[Bench]) {
+        let peak = |bench: &Bench| match self.given {
+            Some(peak) => Peak::of(PeakSource::Given, peak, "given by --peak"),
+            None => peak_of(bench),
+        };
+        self.peaks = benches.iter().map(|bench| (bench.layer, peak(bench))).collect();
+    }
+
     fn also_blocks(&self) -> bool {
         true
     }
@@ -73,7 +96,9 @@ impl Method for Completing {
         // The first launch chooses the numbers of messages for all launches.
         let shape = Data::first::<CompletionLaunch>(before).map(|data| data.shape.clone());
         let largest_bytes = self.largest_bytes;
-        Task::Completion(CompletionPlan { launch, shape, largest_bytes, budget_ns, seed })
+        let peak = self.peaks.iter().find(|(layer, _)| *layer == terms.layer);
+        let peak = peak.map(|(_, peak)| peak.clone()).unwrap_or_default();
+        Task::Completion(CompletionPlan { launch, shape, largest_bytes, peak, budget_ns, seed })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {

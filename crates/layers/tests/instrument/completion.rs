@@ -9,6 +9,7 @@ use netdyno_layers::sim::SimRequester;
 use netdyno_measure::completion::data::CompletionLaunch;
 use netdyno_measure::completion::extract::extract;
 use netdyno_measure::completion::pattern::{self, CompletionPlan};
+use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::completion::record::{Completion, CompletionTimes};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Status;
@@ -27,12 +28,28 @@ fn draw(seed: u64) -> Drawn {
     if seed.is_multiple_of(4) { drawn.with_noise() } else { drawn }
 }
 
+/// Returns the peak of the simulated interface, as if the user had given it.
+fn peak(truth: &Truth) -> Peak {
+    Peak::of(PeakSource::Given, peak_bytes_per_s(truth), "")
+}
+
+fn peak_bytes_per_s(truth: &Truth) -> f64 {
+    1e12 / truth.gap_per_byte_ps.max(1.0)
+}
+
 fn launches(truth: Truth, seed: u64) -> Vec<CompletionLaunch> {
     let mut shape = None;
     let mut launch = |launch: usize| {
         let (budget_ns, seed) = (1e7, seed.wrapping_mul(1000).wrapping_add(launch as u64));
         let largest_bytes = [1 << 10, 64 << 10, 1_000_000][(seed % 3) as usize];
-        let plan = CompletionPlan { launch, shape: shape.clone(), largest_bytes, budget_ns, seed };
+        let plan = CompletionPlan {
+            launch,
+            shape: shape.clone(),
+            largest_bytes,
+            peak: peak(&truth),
+            budget_ns,
+            seed,
+        };
         let data = pattern::run(&mut SimRequester::new(truth, seed), &plan, &mut |_| {}).unwrap();
         shape = Some(data.shape.clone());
         data
@@ -61,6 +78,17 @@ fn contradictions(truth: &Truth, size: &CompletionTimes) -> Vec<String> {
     };
     if !is_right {
         wrong.push(format!("per_message: {:?} for {steady}", size.per_message));
+    }
+    let share = size.size_bytes as f64 / peak_bytes_per_s(truth) * 1e9 / steady;
+    let is_right = match (size.per_message.status, size.share_of_peak.value) {
+        // A ratio of 0.002 ns to a short time is more than the tolerance.
+        (Status::Measured, Some(value)) => {
+            (value - share).abs() <= (NEAR + 2.5 * noise + 0.004 / steady) * share
+        }
+        (status, value) => status != Status::Measured && value.is_none(),
+    };
+    if !is_right {
+        wrong.push(format!("share_of_peak: {:?} for {share}", size.share_of_peak));
     }
     wrong
 }

@@ -3,6 +3,7 @@
 //! Every time is in nanoseconds, without the cost of reading the clock. The value of a batch is the mean of
 //! the middle 80 % of its samples.
 
+use super::peak::{Peak, PeakSource};
 use crate::logp::data::Transport;
 use crate::stats::median;
 use schemars::JsonSchema;
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub struct CompletionShape {
     /// Ascending by size.
     pub sizes: Vec<CompletionSizeShape>,
+    /// The peak that the bandwidth is compared with.
+    #[serde(default)]
+    pub peak: Peak,
 }
 
 /// The measurement of one size.
@@ -62,6 +66,28 @@ pub struct CompletionSizeData {
     pub issue_ns: Vec<f64>,
     /// Time for each message of a stream until the last reply: the same rise.
     pub done_ns: Vec<f64>,
+    /// Time of one copy of a block of that size by the requester's processor; empty unless it is the peak.
+    #[serde(default)]
+    pub copy_ns: Vec<f64>,
+}
+
+impl CompletionLaunch {
+    /// Returns the least time of a message by the peak (its wire time), for the size at this index.
+    pub fn ideal_ns(&self, at: usize) -> Option<f64> {
+        let Peak { source, peak_bytes_per_s, .. } = self.shape.peak;
+        let ideal_ns = match (source, peak_bytes_per_s) {
+            (PeakSource::Copy, _) => median(self.sizes.get(at)?.copy_ns.iter().copied()),
+            (_, Some(peak)) => self.shape.sizes.get(at)?.size_bytes as f64 / peak * 1e9,
+            (_, None) => return None,
+        };
+        Some(ideal_ns).filter(|ns| ns.is_finite() && *ns > 0.0)
+    }
+
+    /// Returns the bandwidth of a stream as a share of the peak, for the size at this index.
+    pub fn share_of_peak(&self, at: usize) -> Option<f64> {
+        let each_ns = median(self.sizes.get(at)?.per_message_ns().iter().copied());
+        Some(self.ideal_ns(at)? / each_ns).filter(|share| share.is_finite())
+    }
 }
 
 impl CompletionSizeData {

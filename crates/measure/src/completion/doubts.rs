@@ -1,12 +1,12 @@
 //! Warnings about the figures of `completion`, because of the layer, the machine or the run.
 
-use super::record::Completion;
+use super::record::{Completion, CompletionTimes};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::row::Stream;
-use crate::show::Bytes;
+use crate::show::{Bytes, counted, rate};
 use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -18,10 +18,28 @@ pub(super) fn find(parameters: &Parameters, found: &Completion, precision: f64) 
     let mut doubts = Vec::new();
     doubts.extend(stream.window_bound(sizes()));
     doubts.extend(stream.hidden("pace_hidden", sizes().map(|(_, each)| each)));
+    doubts.extend(above_peak(found));
     doubts.extend(coarse_for_some(&times(found), median_timer(found)));
     doubts.extend(preempted("requester", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
     doubts
+}
+
+/// Warns if a stream is faster than the peak, by the interval of its share.
+fn above_peak(found: &Completion) -> Option<Doubt> {
+    let is_above = |size: &&CompletionTimes| size.share_of_peak.ci.is_some_and(|ci| ci.lo > 1.0);
+    let above: Vec<&CompletionTimes> = found.sizes.iter().filter(is_above).collect();
+    let (first, last) = (above.first()?, above.last()?);
+    let peak = found.peak.peak_bytes_per_s.map_or_else(String::new, |peak| format!("{}, ", rate(peak)));
+    let text = format!(
+        "{} from {} to {}: a stream is faster than the peak ({peak}{}), so that this is no peak of the way: \
+         give it with --peak",
+        counted(above.len(), "size", "sizes"),
+        Bytes(first.size_bytes),
+        Bytes(last.size_bytes),
+        found.peak.how
+    );
+    Some(Doubt::about("above_peak", "share_of_peak", text))
 }
 
 fn median_timer(found: &Completion) -> f64 {

@@ -3,10 +3,12 @@
 
 use super::data::{CompletionLaunch, CompletionSizeData, CompletionSizeShape};
 use super::doubts;
+use super::peak::PeakSource;
 use super::record::{Completion, CompletionTimes};
 use crate::figure::Figure;
+use crate::overlap::record::Quantity;
 use crate::reading::Reading;
-use crate::record::parameter::{Parameter, Parameters};
+use crate::record::parameter::{Parameter, Parameters, Status};
 use crate::row;
 use crate::stats::Confidence;
 
@@ -27,6 +29,7 @@ pub fn extract(
     let launches = CompletionLaunches { data, confidence: confidence.into() };
     let found = Completion {
         largest_bytes: None,
+        peak: shape.peak.clone(),
         sizes: shape.sizes.iter().enumerate().map(|(at, shape)| launches.times(at, shape)).collect(),
         launches: data.to_vec(),
     };
@@ -47,7 +50,34 @@ impl CompletionLaunches<'_> {
         let alone = self.time(at, 1, |data| &data.alone_ns);
         let per_message = self.time(at, shape.row.saturating_mul(3), CompletionSizeData::per_message_ns);
         let per_message = row::judged(per_message, shape.window as f64, alone.value_ns);
-        CompletionTimes { size_bytes: shape.size_bytes, half_rtt, per_message }
+        let peak_bytes_per_s = self.peak(at, shape.size_bytes);
+        let share_of_peak = match per_message.status {
+            Status::Measured => self.over_launches(|launch| launch.share_of_peak(at)),
+            // A bound of the time per message says nothing of the bandwidth but that it is more.
+            Status::UpperBound | Status::Unobservable => Quantity::default(),
+        };
+        CompletionTimes {
+            size_bytes: shape.size_bytes,
+            half_rtt,
+            per_message,
+            peak_bytes_per_s,
+            share_of_peak,
+        }
+    }
+
+    /// Returns the peak at one size: that of the whole way, or that of a copy of this size.
+    fn peak(&self, at: usize, size_bytes: usize) -> Quantity {
+        match self.data.first().map(|first| &first.shape.peak) {
+            Some(peak) if peak.source != PeakSource::Copy => {
+                Quantity { value: peak.peak_bytes_per_s, ..Quantity::default() }
+            }
+            _ => self.over_launches(|launch| Some(size_bytes as f64 / launch.ideal_ns(at)? * 1e9)),
+        }
+    }
+
+    /// Returns the median over the launches that have a value.
+    fn over_launches(&self, of: impl Fn(&CompletionLaunch) -> Option<f64>) -> Quantity {
+        Figure::over(self.data.iter().filter_map(of), self.confidence).into()
     }
 
     /// Returns a time from its batches, each of `samples` samples.

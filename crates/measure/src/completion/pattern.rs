@@ -9,9 +9,12 @@
 //!
 //! * round trips with n bytes both ways;
 //! * two rows of requests with n bytes and small replies, of which one is twice as long. While the window is
-//!   full, the requester waits for a reply.
+//!   full, the requester waits for a reply;
+//! * copies of n bytes by the requester's processor, if they are the peak that the stream is compared with.
 
+use super::copy::Copier;
 use super::data::{CompletionLaunch, CompletionShape, CompletionSizeData, CompletionSizeShape};
+use super::peak::{Peak, PeakSource};
 use crate::bench::Bench;
 use crate::layer::{LayerError, SizedRequester};
 use crate::stats::{median, trimmed_mean};
@@ -47,6 +50,8 @@ pub struct CompletionPlan {
     pub shape: Option<CompletionShape>,
     /// The largest size wanted, in bytes.
     pub largest_bytes: usize,
+    /// The peak that the bandwidth is compared with.
+    pub peak: Peak,
     /// Time budget of the whole launch, on the layer's clock.
     pub budget_ns: f64,
     /// Seed of the order of the sizes.
@@ -68,7 +73,7 @@ pub fn run<R: SizedRequester>(
     bench.warm_up()?;
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => choose(&mut bench, largest, progress)?,
+        None => CompletionShape { peak: plan.peak.clone(), ..choose(&mut bench, largest, progress)? },
     };
     let mut data = CompletionLaunch {
         launch: plan.launch,
@@ -77,10 +82,16 @@ pub fn run<R: SizedRequester>(
         shape,
         ..CompletionLaunch::default()
     };
+    let mut copier = (data.shape.peak.source == PeakSource::Copy).then(|| Copier::new(largest));
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut cells: Vec<usize> = (0..data.sizes.len()).collect();
     bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _| {
-        batch(bench, data.shape.sizes[at], &mut data.sizes[at])
+        batch(bench, data.shape.sizes[at], &mut data.sizes[at])?;
+        if let Some(copier) = &mut copier {
+            let copy_ns = copier.copy_ns(bench, data.shape.sizes[at].size_bytes);
+            data.sizes[at].copy_ns.push(copy_ns);
+        }
+        Ok(())
     })?;
     data.took_ns = bench.took_ns();
     progress(1.0);
@@ -94,7 +105,7 @@ fn choose<R: SizedRequester>(
     progress: &mut dyn FnMut(f64),
 ) -> Result<CompletionShape, LayerError> {
     let sizes = powers::up_to(largest).into_iter().map(|size| pilot(bench, size, progress));
-    Ok(CompletionShape { sizes: sizes.collect::<Result<_, _>>()? })
+    Ok(CompletionShape { sizes: sizes.collect::<Result<_, _>>()?, ..CompletionShape::default() })
 }
 
 /// Chooses the numbers for one size, from a short measurement.

@@ -1,6 +1,8 @@
 //! The record of the verb `completion`.
 
 use super::data::CompletionLaunch;
+use super::peak::Peak;
+use crate::overlap::record::Quantity;
 use crate::record::parameter::Parameter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,9 @@ pub struct Completion {
     /// The largest message of the layer, bytes; null if the layer carries all sizes that were asked for.
     #[serde(default)]
     pub largest_bytes: Option<usize>,
+    /// The peak that the bandwidth is compared with, and how it was found.
+    #[serde(default)]
+    pub peak: Peak,
     /// Ascending by size.
     pub sizes: Vec<CompletionTimes>,
     /// The data of every launch.
@@ -26,6 +31,12 @@ pub struct CompletionTimes {
     pub half_rtt: Parameter,
     /// Time for each message of a stream with small replies; an upper bound if too few messages are in flight.
     pub per_message: Parameter,
+    /// The peak for messages of that size; without an interval if it was not measured.
+    #[serde(default)]
+    pub peak_bytes_per_s: Quantity,
+    /// Bandwidth of a stream over the peak; no value unless `per_message` is measured and a peak is known.
+    #[serde(default)]
+    pub share_of_peak: Quantity,
 }
 
 /// The names of the times, in the order of tables.
@@ -36,6 +47,13 @@ impl CompletionTimes {
     pub fn times(&self) -> [(&'static str, &Parameter); COMPLETION_TIMES.len()] {
         let times = [&self.half_rtt, &self.per_message];
         std::array::from_fn(|nth| (COMPLETION_TIMES[nth], times[nth]))
+    }
+
+    /// Returns the time of a message at the peak (Speight et al. 1999, figure 4: the wire time), if a peak is
+    /// known.
+    pub fn ideal_ns(&self) -> Option<f64> {
+        let peak = self.peak_bytes_per_s.value.filter(|&peak| peak > 0.0)?;
+        Some(self.size_bytes as f64 / peak * 1e9)
     }
 
     /// Returns the bytes per second of a stream.

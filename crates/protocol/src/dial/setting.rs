@@ -76,7 +76,7 @@ impl Setting {
             Some(_) if !dial.is_per_byte() => return error("is a bandwidth, not a time"),
             // Bandwidths do not add up: the inverse of a sum is not the sum of the inverses.
             Some(_) if text.starts_with('+') => return error("adds a bandwidth: set one"),
-            Some(rate) => ns_per_byte(rate),
+            Some(_) => quantity::bytes_per_second(amount).map(|bytes_per_s| 1e9 / bytes_per_s),
             None => time_ns(dial, amount),
         };
         let ns = match ns {
@@ -107,24 +107,6 @@ impl Setting {
 fn time_ns(dial: Dial, text: &str) -> Result<f64, NoTime> {
     let time = if dial.is_per_byte() { text.strip_suffix("/B").ok_or(NoTime::Unit)? } else { text };
     quantity::nanoseconds(time)
-}
-
-/// Converts a bandwidth in bytes per second, such as `1G`, to nanoseconds per byte.
-fn ns_per_byte(rate: &str) -> Result<f64, NoTime> {
-    let at = rate.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(rate.len());
-    let (number, unit) = rate.split_at(at);
-    let bytes_per_unit = match unit {
-        "" => 1.0,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "Ki" => 1024.0,
-        "Mi" => 1048576.0,
-        "Gi" => 1073741824.0,
-        _ => return Err(NoTime::Unit),
-    };
-    let value: f64 = number.trim().parse().map_err(|_| NoTime::Number)?;
-    Ok(1e9 / (value * bytes_per_unit))
 }
 
 /// A dial setting, written in the form that is parsed.

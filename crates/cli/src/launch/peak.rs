@@ -1,0 +1,56 @@
+//! The peak of the way between requester and replier, as far as it is known before a launch.
+
+use crate::launch::bench::Bench;
+use crate::launch::origin::Origin;
+use netdyno_host::interface;
+use netdyno_measure::completion::peak::{Peak, PeakSource};
+use netdyno_protocol::sim::Truth;
+use std::net::IpAddr;
+
+/// Returns the peak of a bench: the speed of the link, or one copy within a host.
+pub fn peak_of(bench: &Bench) -> Peak {
+    if let Some(truth) = &bench.truth {
+        return of_model(truth);
+    }
+    if !bench.dials.are_none() {
+        return Peak::unknown("the dials change the link: give --peak");
+    }
+    match &bench.origin {
+        _ if bench.layer.is_of_one_host() => Peak::of_one_copy(),
+        Origin::Children => Peak::of_one_copy(),
+        Origin::Peer(peer) if peer.is_this_host() => Peak::of_one_copy(),
+        Origin::Peer(peer) => {
+            of_link(if bench.bind.ip().is_unspecified() { peer.local_ip() } else { bench.bind.ip() })
+        }
+        Origin::Server(server) if interface::is_own(server.ip()) => Peak::of_one_copy(),
+        Origin::Server(_) => of_link(bench.bind.ip()),
+        Origin::Job(ranks) if ranks.machines() == 1 => Peak::of_one_copy(),
+        Origin::Job(_) => Peak::unknown("the hosts of the job may have several links: give --peak"),
+        Origin::Launcher(_) => Peak::unknown("the launcher chooses the hosts: give --peak"),
+    }
+}
+
+/// Returns the speed of the interface with this address.
+fn of_link(address: IpAddr) -> Peak {
+    let Some(name) = interface::name_of(address) else {
+        return Peak::unknown(&format!("no interface has the address {address}: give --peak"));
+    };
+    match interface::speed(&name) {
+        Some(bits_per_s) => {
+            let kind = if interface::is_virtual(&name) { "nominal speed" } else { "speed" };
+            Peak::of(PeakSource::Link, bits_per_s / 8.0, &format!("the {kind} of {name}"))
+        }
+        None => Peak::unknown(&format!("{name} reports no speed: give --peak")),
+    }
+}
+
+/// Returns 1/G of a simulated interface: that of the faster protocol, if it has two.
+fn of_model(truth: &Truth) -> Peak {
+    let gaps_ps = [Some(truth.gap_per_byte_ps), truth.change.map(|change| change.gap_per_byte_ps)];
+    let least_ps = gaps_ps.into_iter().flatten().fold(f64::INFINITY, f64::min);
+    if least_ps > 0.0 {
+        Peak::of(PeakSource::Model, 1e12 / least_ps, "1/G of --truth")
+    } else {
+        Peak::unknown("--truth has no G, so that its bandwidth has no bound")
+    }
+}
