@@ -8,6 +8,7 @@ mod bulk;
 mod chart;
 mod circumstances;
 mod compare;
+mod completion;
 mod contention;
 mod dots;
 mod environment;
@@ -53,6 +54,7 @@ pub fn render(records: &[Record]) -> String {
     let crowds = subjects(records, "contention", Found::contention);
     let validations = subjects(records, "dials", Found::validation);
     let overlaps = subjects(records, "overlap", Found::overlap);
+    let completions = subjects(records, "completion", Found::completion);
     let one_sided = subjects(records, "onesided", Found::onesided);
     let registrations = subjects(records, "registration", Found::registration);
     let notes = Notes::of(records);
@@ -64,6 +66,7 @@ pub fn render(records: &[Record]) -> String {
             part("Contention over", "contention", labels(&crowds)),
             part("The dials of", "dials", labels(&validations)),
             part("Overlap over", "overlap", labels(&overlaps)),
+            part("Polling and blocking over", "polling and blocking", labels(&completions)),
             part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
         ])
@@ -84,6 +87,7 @@ pub fn render(records: &[Record]) -> String {
         @for subject in &sized { (bulk::layer(subject, &notes)) }
         (contention::sections(&crowds))
         (overlap::sections(&overlaps, &notes))
+        (completion::sections(records, &completions, &notes))
         (onesided::sections(&one_sided, &notes))
         (registration::sections(&registrations, &notes))
         (validation::sections(&validations, &notes))

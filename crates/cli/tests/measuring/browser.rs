@@ -92,6 +92,11 @@ fn pages() -> Vec<(&'static str, String)> {
         support::overlap_layer("am+shm", "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B", 6),
         support::overlap_layer("tcp", "o_s=2us,o_r=3us,g=1us,L=8us,G=0.8ns/B,helper=0.6ns/B,noise=0.05", 6),
     ];
+    let ways = [
+        support::completion_layer("vi+shm", "spin", "o_s=1us,o_r=1us,g=1us,L=2us,G=0.6ns/B", 6),
+        support::completion_layer("vi+shm", "block", "o_s=1us,o_r=8us,g=1us,L=2us,G=0.6ns/B,noise=0.05", 6),
+        support::completion_layer("am+udp", "spin", "o_s=2us,o_r=2us,g=2us,L=9us,G=1ns/B,window=4", 6),
+    ];
     let dials: [support::Dial<'_>; 2] = [
         ("latency", &[10e3, 20e3, 40e3, 100e3], true, &|ns| 1.0 + 0.1 * ns / 31e3),
         ("gap-per-byte", &[0.5, 1.0, 2.0, 4.0], false, &|ns| 1.0 + 0.02 * ns),
@@ -104,6 +109,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("contention", page(vec![support::contention_layer("am+shm", 6)])),
         ("contention of many", page(vec![support::contention_layer("am+shm", 40)])),
         ("overlap", page(overlap.into())),
+        ("completion", page(ways.into())),
         ("registration", page(vec![support::registration_layer("ofi:tcp", memory, 6)])),
         ("validate", page(vec![support::validation_layer("am+shm")])),
         ("sweep", html::of_sweep(&support::sweep(&dials, 0.02, 7))),

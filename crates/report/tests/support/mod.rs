@@ -5,6 +5,10 @@
 use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::completion;
+use netdyno_measure::completion::data::CompletionLaunch;
+use netdyno_measure::completion::pattern::CompletionPlan;
+use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::contention;
 use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
@@ -147,6 +151,33 @@ pub fn overlap_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
     let extracted = overlap::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
     let found = Found::Overlap(extracted.found);
     measured(name, 16, extracted.parameters, found, extracted.doubts)
+}
+
+/// Measures latency and bandwidth by one way to wait, in `launches` launches.
+pub fn completion_layer(name: &str, way: &str, truth: &str, launches: usize) -> LayerResult {
+    let truth: Truth = truth.parse().expect("a truth");
+    let mut shape = None;
+    let launches: Vec<CompletionLaunch> = (0..launches)
+        .map(|launch| {
+            let plan = CompletionPlan {
+                launch,
+                shape: shape.clone(),
+                largest_bytes: 64 << 10,
+                peak: Peak::of(PeakSource::Given, 2e9, "given by --peak"),
+                budget_ns: 1e7,
+                seed: launch as u64,
+            };
+            let interface = Interface::new(truth, launch as u64);
+            let mut requester = Simulated { interface, max_window: truth.window };
+            let data = completion::pattern::run(&mut requester, &plan, &mut |_| {}).expect("a launch");
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect();
+    let extracted = completion::extract::extract(&launches, 0.95, 0.02).expect("launches of the same sizes");
+    let found = Found::Completion(extracted.found);
+    let result = measured(name, 1, extracted.parameters, found, extracted.doubts);
+    LayerResult { label: Some(way.into()), wait: way.into(), ..result }
 }
 
 /// Measures the costs of registering up to 1 MiB of memory, in `launches` launches.

@@ -1,0 +1,64 @@
+//! The times of one way to wait as a table, and the ways of a layer against each other.
+
+use super::Subject;
+use crate::completion::{HEADINGS, bandwidth, ideal};
+use crate::html::grid::{grid, heads, row};
+use crate::html::tables::{marks, over_interval, two_lines};
+use crate::notes::Notes;
+use crate::ways::fastest;
+use maud::{Markup, html};
+use netdyno_measure::completion::record::{COMPLETION_TIMES, CompletionTimes};
+use netdyno_measure::completion::ways::Ways;
+use netdyno_measure::overlap::record::Quantity;
+use netdyno_measure::show::{Bytes, NONE, number_and_interval};
+
+/// The name of the share in doubts.
+const SHARE: &str = "share_of_peak";
+
+/// Returns the letters of the doubts about a result that concern no column.
+pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
+    marks(&subject.elsewhere(notes, &[&COMPLETION_TIMES[..], &[SHARE]].concat()))
+}
+
+/// Returns the table of sizes as rows, with the letters of doubts in the heading.
+pub fn sizes(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
+    let about = |name: &str| marks(&subject.about(notes, name));
+    let heads = html! {
+        (heads(["size"]))
+        @for (name, heading) in COMPLETION_TIMES.iter().zip(HEADINGS) { th scope="col" { (heading) (about(name)) } }
+        (heads(["bandwidth"]))
+        th scope="col" { "of the peak" (about(SHARE)) }
+        (heads(["ideal"]))
+    };
+    let rows = html! {
+        @for size in &subject.found.sizes { (row(Bytes(size.size_bytes).to_string(), cells(size))) }
+    };
+    grid(true, &heads, &rows)
+}
+
+fn cells(size: &CompletionTimes) -> impl Iterator<Item = Markup> {
+    let others = [html! { (bandwidth(size)) }, of_quantity(&size.share_of_peak), html! { (ideal(size)) }];
+    size.times().map(|(_, time)| over_interval(time)).into_iter().chain(others)
+}
+
+fn of_quantity(of: &Quantity) -> Markup {
+    match of.value {
+        Some(value) => two_lines(&number_and_interval(value, of.ci)),
+        None => html! { span.none { (NONE) } },
+    }
+}
+
+/// Returns the ratios of the ways to wait by size, and the fastest way.
+pub fn ways(ways: &Ways<'_>) -> Markup {
+    let heads = html! {
+        (heads(["size"]))
+        @for way in &ways.others { th scope="col" { (way.name) " / " (ways.base.name) } }
+        (heads(["fastest"]))
+    };
+    let cells = |size_bytes: usize| {
+        let ratios = ways.others.iter().map(move |way| of_quantity(&ways.ratio(way, size_bytes)));
+        ratios.chain([html! { (fastest(ways, size_bytes)) }]).collect::<Vec<_>>()
+    };
+    let rows = html! { @for bytes in ways.sizes() { (row(Bytes(bytes).to_string(), cells(bytes))) } };
+    grid(ways.others.len() > 2, &heads, &rows)
+}
