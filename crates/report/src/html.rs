@@ -66,7 +66,7 @@ pub fn render(records: &[Record]) -> String {
             part("Contention over", "contention", labels(&crowds)),
             part("The dials of", "dials", labels(&validations)),
             part("Overlap over", "overlap", labels(&overlaps)),
-            part("Polling and blocking over", "polling and blocking", labels(&completions)),
+            part("Polling and blocking over", "polling and blocking", completion::layers(&completions)),
             part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
         ])

@@ -56,6 +56,7 @@ pub fn render(record: &Record, width: usize) -> String {
         layer(&mut lines, &notes, at, result, &record.ratios);
     }
     ways::write(&mut lines, record);
+    ways::write_spin_times(&mut lines, record);
     ratios(&mut lines, &record.ratios);
     doubts(&mut lines, &notes, record);
     verdicts(&mut lines, record);

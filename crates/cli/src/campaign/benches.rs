@@ -22,15 +22,19 @@ pub fn named_waits(measuring: &Measuring) -> Result<Vec<Wait>, Fault> {
 }
 
 /// Returns the wait policies in which a layer is measured. `None` stands for the default, which depends on the
-/// number of processors. A verb that also blocks measures each layer by polling, and by blocking if the layer can.
-pub fn waits(layer: Layer, named: &[Wait], also_blocks: bool, site: &Site) -> Vec<Option<Wait>> {
-    let can_block = layer.can_wait(Wait::Block);
-    match named {
-        _ if layer == Layer::Sim => vec![None],
-        [] if also_blocks && can_block => vec![Some(polling(site)), Some(Wait::Block)],
-        [] => vec![None],
-        named => named.iter().copied().map(Some).collect(),
+/// number of processors. `also` are the policies besides polling, of which a layer is measured in those that it has.
+pub fn waits(layer: Layer, named: &[Wait], also: &[Wait], site: &Site) -> Vec<Option<Wait>> {
+    if layer == Layer::Sim {
+        return vec![None];
     }
+    if !named.is_empty() {
+        return named.iter().copied().map(Some).collect();
+    }
+    let also: Vec<Wait> = also.iter().copied().filter(|&wait| layer.can_wait(wait)).collect();
+    if also.is_empty() {
+        return vec![None];
+    }
+    [polling(site)].into_iter().chain(also).map(Some).collect()
 }
 
 /// Returns the way to poll: processes that share a processor yield it.

@@ -1,6 +1,7 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
 use crate::launch::bench::Bench;
+use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::extract::extract;
@@ -66,10 +67,10 @@ pub trait Method {
     /// Takes what the tasks need of the benches, before the first launch.
     fn prepare(&mut self, _benches: &[Bench]) {}
 
-    /// Reports whether each layer is measured by blocking as well as by polling, unless the user names the ways
-    /// to wait.
-    fn also_blocks(&self) -> bool {
-        false
+    /// Returns the ways to wait in which each layer is measured besides polling, as far as it can, unless the user
+    /// names the ways.
+    fn also_waits(&self) -> Vec<Wait> {
+        Vec::new()
     }
 
     /// Reports whether the figures depend on the distance between the processors. Launches at different

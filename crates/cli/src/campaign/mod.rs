@@ -32,6 +32,7 @@ use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
+use netdyno_measure::completion::spin_time::SpinTimes;
 use netdyno_measure::record::{LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
@@ -145,7 +146,7 @@ impl Campaign {
         let named = named_waits(measuring)?;
         let mut benches = Vec::new();
         for &layer in layers {
-            let waits = waits(layer, &named, method.also_blocks(), &site);
+            let waits = waits(layer, &named, &method.also_waits(), &site);
             for &wait in &waits {
                 let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.to_string());
                 benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
@@ -236,6 +237,7 @@ impl Campaign {
         doubts.extend(strata.doubt());
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
+        let spin_times = SpinTimes::of(&results, spin_ns, self.measuring.confidence);
         Ok(Record {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -246,6 +248,7 @@ impl Campaign {
             peer_environment,
             results,
             ratios,
+            spin_times,
             paper: None,
             interrupted,
             doubts,
@@ -386,6 +389,14 @@ impl Campaign {
             found: reading.found,
             doubts,
         })
+    }
+}
+
+/// Returns the time that a way to wait spins before it blocks, by its name.
+fn spin_ns(name: &str) -> Option<f64> {
+    match name.parse() {
+        Ok(Wait::SpinFor(time)) => Some(time.as_nanos() as f64),
+        _ => None,
     }
 }
 

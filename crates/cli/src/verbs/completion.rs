@@ -22,6 +22,7 @@ use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::task::{Data, Task};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The examples of the help.
 pub const EXAMPLES: &[Examples] = &[(
@@ -29,7 +30,7 @@ pub const EXAMPLES: &[Examples] = &[(
     [
         ("netdyno completion --over vi+shm,vi+udp", "poll, then block"),
         ("netdyno completion --over tcp --wait spin,yield", "choose the ways to wait"),
-        ("netdyno completion --over udp --largest 16KiB", "stop at 16 KiB"),
+        ("netdyno completion --over vi+udp --best-spin", "how long to spin before blocking"),
     ],
 )];
 
@@ -55,14 +56,25 @@ pub struct CompletionArgs {
     /// By default the speed of the link that the layer uses, or within a host the rate of one copy.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = WHAT)]
     pub peak: Option<f64>,
+
+    /// Find the best time to spin before blocking
+    ///
+    /// Measures spin:1us, spin:3us, spin:10us, spin:30us and spin:100us besides polling and blocking. For other
+    /// times name them all, as in --wait spin,spin:5us,spin:20us.
+    #[arg(long, conflicts_with = "wait", help_heading = WHAT)]
+    pub best_spin: bool,
 }
+
+/// The times to spin before blocking of which the best one is found, in microseconds.
+const SPINS_US: [u64; 5] = [1, 3, 10, 30, 100];
 
 /// Measures and writes the result.
 pub fn run(args: &CompletionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.bench.of_every_size("completion")?;
     let names_waits = !bench.measuring.waits().is_empty();
     let (largest_bytes, given) = (args.largest, args.peak);
-    let method = Completing { largest_bytes, names_waits, given, peaks: Vec::new() };
+    let (spins, peaks) = (args.best_spin, Vec::new());
+    let method = Completing { largest_bytes, names_waits, spins, given, peaks };
     campaign::run(Box::new(method), &bench, ranks)
 }
 
@@ -72,6 +84,8 @@ struct Completing {
     largest_bytes: usize,
     /// True if the user named the ways to wait.
     names_waits: bool,
+    /// True if the best time to spin is wanted.
+    spins: bool,
     /// The peak that the user gave, in bytes per second.
     given: Option<f64>,
     /// The peak of each layer.
@@ -87,8 +101,10 @@ impl Method for Completing {
         self.peaks = benches.iter().map(|bench| (bench.layer, peak(bench))).collect();
     }
 
-    fn also_blocks(&self) -> bool {
-        true
+    fn also_waits(&self) -> Vec<Wait> {
+        let spins = if self.spins { &SPINS_US[..] } else { &[] };
+        let spins = spins.iter().map(|&us| Wait::SpinFor(Duration::from_micros(us)));
+        [Wait::Block].into_iter().chain(spins).collect()
     }
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {

@@ -89,6 +89,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["completion"], "--over"),
         (&["completion", "--over", "sim"], "--truth"),
         (&["completion", "--over", "udp", "--wait", "block,block"], "--wait names block twice"),
+        (&["completion", "--over", "udp", "--wait", "spin", "--best-spin"], "--best-spin"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--peak", "0GB/s"], "--peak '0GB/s': must be"),

@@ -4,6 +4,7 @@
 //! * [`extract`]: figures computed from several launches. [`record`]: the record of the verb.
 //! * [`peak`]: the peak that bandwidth is compared with. `copy`: the peak of layers within a host.
 //! * [`doubts`]: warnings about the figures. [`ways`]: the ways to wait of one layer against each other.
+//! * [`spin_time`]: the best time to spin before blocking.
 
 mod copy;
 pub mod data;
@@ -12,4 +13,5 @@ pub mod extract;
 pub mod pattern;
 pub mod peak;
 pub mod record;
+pub mod spin_time;
 pub mod ways;

@@ -97,6 +97,11 @@ impl<'a> Ways<'a> {
 }
 
 impl Way<'_> {
+    /// Reports whether the way polls all the time.
+    pub fn polls(&self) -> bool {
+        POLLING.contains(&self.name)
+    }
+
     fn half_rtt_ns(&self, size_bytes: usize) -> Option<f64> {
         let size = self.found.sizes.iter().find(|size| size.size_bytes == size_bytes)?;
         size.half_rtt.value_ns.filter(|ns| *ns > 0.0)

@@ -26,6 +26,7 @@ pub use parameter::{Parameter, Parameters, PerByte, Status, TIMES};
 pub use plateau::{Limit, Plateau};
 pub use ratio::Ratio;
 
+use crate::completion::spin_time::SpinTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -57,6 +58,9 @@ pub struct Record {
     /// Ratios between layers whose launches were interleaved, paired by launch.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
+    /// For each layer that `completion` measured by polling and with times to spin before blocking: the best time.
+    #[serde(default)]
+    pub spin_times: Vec<SpinTimes>,
     /// The experiment of a paper that the run repeats; null for other runs.
     #[serde(default)]
     pub paper: Option<Paper>,

@@ -8,6 +8,7 @@ use super::parts::pretty;
 use super::plot::pairs;
 use crate::completion::peak;
 use crate::notes::Notes;
+use crate::ways::spin_times;
 use maud::{Markup, html};
 use netdyno_measure::completion::record::Completion;
 use netdyno_measure::completion::ways::Ways;
@@ -15,6 +16,17 @@ use netdyno_measure::record::Record;
 
 /// The result of `completion` for a layer, by one way to wait.
 pub type Subject<'a> = super::subject::Subject<'a, Completion>;
+
+/// Returns the names of the layers, each once.
+pub fn layers(subjects: &[Subject<'_>]) -> Vec<String> {
+    let mut layers: Vec<String> = Vec::new();
+    for subject in subjects {
+        if !layers.contains(&subject.result.layer) {
+            layers.push(subject.result.layer.clone());
+        }
+    }
+    layers
+}
 
 /// Returns the whole part of the page.
 pub fn sections(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
@@ -28,6 +40,10 @@ pub fn sections(records: &[Record], subjects: &[Subject<'_>], notes: &Notes<'_>)
                     div.keep { h3 { (chart.heading) } (chart.figure()) }
                 }
                 (pairs(&charts::against(subjects, &ways)))
+                @for times in records.iter().flat_map(|record| &record.spin_times) {
+                    p.lead { (pretty(&spin_times(times))) "." }
+                    (tables::spin_times(times))
+                }
             }
         }
         @for ways in &ways {

@@ -5,6 +5,7 @@
 mod bulk;
 mod checks;
 mod comparisons;
+mod completion;
 mod contention;
 mod exports;
 mod overlap;

@@ -427,6 +427,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
         options: Options { precision: 0.02, confidence: 0.95, max_time_s: 60.0, launches: 9, seed: 1 },
         environment: environment(),
         ratios: ratios.collect(),
+        spin_times: Vec::new(),
         paper: None,
         interrupted: None,
         doubts: vec![Doubt::new(

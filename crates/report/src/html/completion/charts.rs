@@ -80,7 +80,7 @@ fn share(subjects: &[Subject<'_>]) -> Chart {
     )
 }
 
-fn ratios(subjects: &[Subject<'_>], ways: &[Ways<'_>]) -> Chart {
+fn ratios(subjects: &[Subject<'_>], all_ways: &[Ways<'_>]) -> Chart {
     let curve = |ways: &Ways<'_>, way: &Way<'_>, nth: usize| {
         let name = format!("{}, {} / {}", ways.layer, way.name, ways.base.name);
         let points = ways.sizes().filter_map(|size_bytes| {
@@ -89,8 +89,9 @@ fn ratios(subjects: &[Subject<'_>], ways: &[Ways<'_>]) -> Chart {
             let tip = format!("{name}, {}: {}", Bytes(size_bytes), quantity(&ratio));
             Some(Point { x: size_bytes as f64, value, ci: sound(ratio.ci), is_bound: false, tip })
         });
-        let label = match ways.others.len() {
-            1 => ways.layer.to_owned(),
+        let label = match (all_ways.len(), ways.others.len()) {
+            (1, _) => way.name.to_owned(),
+            (_, 1) => ways.layer.to_owned(),
             _ => format!("{} {}", ways.layer, way.name),
         };
         Curve {
@@ -99,7 +100,7 @@ fn ratios(subjects: &[Subject<'_>], ways: &[Ways<'_>]) -> Chart {
             points: points.collect(),
         }
     };
-    let all = ways.iter().flat_map(|ways| ways.others.iter().map(move |way| (ways, way)));
+    let all = all_ways.iter().flat_map(|ways| ways.others.iter().map(move |way| (ways, way)));
     chart(
         html! { "Each way over polling" },
         "Half of a round trip of each way over that of polling",

@@ -1,4 +1,4 @@
-//! The times of one way to wait as a table, and the ways of a layer against each other.
+//! The times of one way to wait as a table, the ways of a layer against each other, and its times to spin.
 
 use super::Subject;
 use crate::completion::{HEADINGS, bandwidth, ideal};
@@ -8,9 +8,10 @@ use crate::notes::Notes;
 use crate::ways::fastest;
 use maud::{Markup, html};
 use netdyno_measure::completion::record::{COMPLETION_TIMES, CompletionTimes};
+use netdyno_measure::completion::spin_time::{NEAR, SpinTimes};
 use netdyno_measure::completion::ways::Ways;
 use netdyno_measure::overlap::record::Quantity;
-use netdyno_measure::show::{Bytes, NONE, number_and_interval};
+use netdyno_measure::show::{Bytes, NONE, number, number_and_interval, percent};
 
 /// The name of the share in doubts.
 const SHARE: &str = "share_of_peak";
@@ -52,7 +53,7 @@ fn of_quantity(of: &Quantity) -> Markup {
 pub fn ways(ways: &Ways<'_>) -> Markup {
     let heads = html! {
         (heads(["size"]))
-        @for way in &ways.others { th scope="col" { (way.name) " / " (ways.base.name) } }
+        @for way in &ways.others { th scope="col" { (way.name) } }
         (heads(["fastest"]))
     };
     let cells = |size_bytes: usize| {
@@ -60,5 +61,25 @@ pub fn ways(ways: &Ways<'_>) -> Markup {
         ratios.chain([html! { (fastest(ways, size_bytes)) }]).collect::<Vec<_>>()
     };
     let rows = html! { @for bytes in ways.sizes() { (row(Bytes(bytes).to_string(), cells(bytes))) } };
-    grid(ways.others.len() > 2, &heads, &rows)
+    html! {
+        p.facts { "Half round trip over that of " (ways.base.name) ", paired by launch." }
+        (grid(ways.others.len() > 2, &heads, &rows))
+    }
+}
+
+/// Returns how far each time to spin before blocking is near polling.
+pub fn spin_times(times: &SpinTimes) -> Markup {
+    let near = format!("within {} of {} up to", percent(NEAR - 1.0), times.polling);
+    let heads = heads(["way", &near, "ratio there at most", "largest ratio above"]);
+    let or_none = |ratio: Option<f64>| ratio.map_or(NONE.into(), number);
+    let rows = html! {
+        @for spin in &times.tried {
+            (row(&spin.wait, [
+                spin.near_to_bytes.map_or(NONE.into(), |to| Bytes(to).to_string()),
+                or_none(spin.near_ratio_at_most),
+                or_none(spin.ratio_above),
+            ]))
+        }
+    };
+    grid(false, &heads, &rows)
 }
