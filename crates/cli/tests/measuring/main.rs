@@ -7,6 +7,7 @@ mod browser;
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
+mod completion;
 mod crashes;
 mod growth;
 mod hosts;

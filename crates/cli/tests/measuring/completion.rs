@@ -1,0 +1,181 @@
+//! `completion` over every layer: each is measured by every way to wait that it has, or is refused in one line
+//! that names the layer and what it lacks.
+
+use crate::common::mpi::{compilers, launcher, prepare};
+use crate::common::network::{B, Network};
+use crate::common::served::Served;
+use crate::common::{alone, netdyno};
+use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_measure::completion::peak::PeakSource;
+use netdyno_measure::completion::ways::Ways;
+use netdyno_measure::record::{LayerResult, Record};
+use netdyno_plugin::site::find;
+use netdyno_plugin::source::Source;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The ways to wait that are asked of each layer.
+const WAYS: [&str; 3] = ["yield", "block", "spin:20us"];
+const FEW: [&str; 6] = ["--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
+
+/// Returns a command that keeps its built plugins in `folder`.
+fn completion(folder: &Path, args: &[&str]) -> Command {
+    let mut command = netdyno(&[&["completion", "--format", "json"], &FEW[..], args].concat());
+    command.env("XDG_CACHE_HOME", folder);
+    command
+}
+
+fn record(output: &Output) -> Record {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Record::from_json(&String::from_utf8(output.stdout.clone()).unwrap()).unwrap()
+}
+
+/// Returns the one line of a refusal, without a result.
+fn refusal(output: &Output) -> String {
+    let line = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty() && line.lines().count() == 1, "{line}");
+    line
+}
+
+/// Asserts that a result has every figure that its layer can give.
+fn assert_whole(result: &LayerResult, peak: PeakSource) {
+    let found = result.found.completion().unwrap();
+    let name = result.name();
+    assert_eq!(found.sizes.iter().map(|size| size.size_bytes).collect::<Vec<_>>(), [1, 4, 16, 64, 256, 1024]);
+    assert_eq!(found.peak.source, peak, "{name}: {:?}", found.peak);
+    for size in &found.sizes {
+        assert!(size.half_rtt.value_ns > Some(0.0), "{name}: {size:?}");
+        assert_eq!(size.ideal_ns().is_some(), peak != PeakSource::Unknown, "{name}: {size:?}");
+    }
+}
+
+/// Asserts that a layer is measured in each of [`WAYS`].
+fn assert_every_way(record: &Record, layer: &str, peak: PeakSource) {
+    let waits: Vec<&str> = record.results.iter().map(|result| &result.wait[..]).collect();
+    assert_eq!(waits, WAYS, "{layer}");
+    record.results.iter().for_each(|result| assert_whole(result, peak));
+    let ways = Ways::of(&record.results, record.options.confidence);
+    assert!(ways.len() == 1 && ways[0].layer == layer && ways[0].base.name == "yield", "{ways:?}");
+    // A single launch has no interval, so that no time to spin is called near polling.
+    let [times] = &record.spin_times[..] else { panic!("{:?}", record.spin_times) };
+    assert_eq!((&times.layer[..], &times.tried[0].wait[..], times.best()), (layer, "spin:20us", None));
+}
+
+/// Measures a layer by every way to wait, or checks the line that refuses it.
+fn measured_or_refused(mut command: Command, layer: &str) -> bool {
+    let output = command.args(["--over", layer, "--wait", &WAYS.join(",")]).output().unwrap();
+    if output.status.success() {
+        assert_every_way(&record(&output), layer, PeakSource::Copy);
+        return true;
+    }
+    let line = refusal(&output);
+    assert!(line.contains(layer) && line.contains("use --wait spin or yield"), "{line}");
+    false
+}
+
+#[test]
+fn a_layer_of_netdyno_is_measured_by_every_way() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for layer in ALL {
+        let name = layer.to_string();
+        match layer {
+            Layer::AmShm
+            | Layer::AmUdp
+            | Layer::ViShm
+            | Layer::ViUdp
+            | Layer::Udp
+            | Layer::Tcp
+            | Layer::OncRpcUdp
+            | Layer::OncRpcTcp => {
+                assert!(measured_or_refused(completion(folder.path(), &[]), &name), "{name}")
+            }
+            Layer::Grpc if layer.unavailable().is_none() => {
+                assert!(measured_or_refused(completion(folder.path(), &[]), &name));
+            }
+            Layer::Grpc => {
+                let line = refusal(&completion(folder.path(), &["--over", &name]).output().unwrap());
+                assert!(line.contains("grpc") && line.contains("--features grpc"), "{line}");
+            }
+            // The tests below have these layers, and `command::completion` has sim.
+            Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
+        }
+    }
+}
+
+#[test]
+fn a_layer_over_a_library_is_measured_by_every_way_or_says_what_it_lacks() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for (source, layers) in [
+        (Source::ofi(), [("ofi:tcp", true), ("ofi:shm", false)]),
+        (Source::ucx(), [("ucx:tcp", true), ("ucx:posix", true)]),
+    ] {
+        if let Err(error) = find(&source, None) {
+            assert!(std::env::var_os("NETDYNO_TEST_LIBRARIES").is_none(), "{error}");
+            println!("SKIPPED: {error}");
+            continue;
+        }
+        for (layer, blocks) in layers {
+            // Whether shared memory of libfabric can block depends on its version.
+            let is_measured = measured_or_refused(completion(folder.path(), &[]), layer);
+            assert!(is_measured || !blocks, "{layer}");
+            let polled = completion(folder.path(), &["--over", layer, "--wait", "yield"]).output().unwrap();
+            assert_whole(&record(&polled).results[0], PeakSource::Copy);
+        }
+    }
+}
+
+#[test]
+fn a_layer_of_ones_own_is_measured_by_every_way() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for source in ["skeleton", "requests"] {
+        let mut build = netdyno(&["plugin", "build", source]);
+        let built = build.env("XDG_CACHE_HOME", folder.path()).output().unwrap();
+        let built = String::from_utf8(built.stdout).unwrap();
+        let mut command = completion(folder.path(), &[]);
+        command.env("NETDYNO_PLUGIN", built.trim_end());
+        assert!(measured_or_refused(command, "plugin"), "{source}");
+    }
+}
+
+#[test]
+fn mpi_is_polled_and_cannot_block() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let launcher = format!("'{}' -n {{n}}", launcher(&compiler).display());
+        let on_mpi = |more: &[&str]| {
+            let args = [&["--over", "mpi", "--launcher", &launcher], more].concat();
+            prepare(&mut completion(folder.path(), &args), &compiler).output().unwrap()
+        };
+        let line = refusal(&on_mpi(&["--wait", &WAYS.join(",")]));
+        assert!(line.contains("mpi cannot block: use --wait spin or yield"), "{line}");
+        let polled = record(&on_mpi(&["--peak", "10GB/s"]));
+        let [result] = &polled.results[..] else { panic!("{:?}", polled.results) };
+        assert_whole(result, PeakSource::Given);
+        assert!(result.doubts.iter().any(|doubt| doubt.name == "cannot_block"), "{:?}", result.doubts);
+        // The launcher may have chosen other hosts.
+        assert_whole(&record(&on_mpi(&["--wait", "yield"])).results[0], PeakSource::Unknown);
+    }
+}
+
+/// Between two hosts the peak is the speed of the link.
+#[test]
+fn sockets_between_hosts_are_measured_by_every_way() {
+    let _alone = alone();
+    let Some(network) = Network::new() else { return };
+    let served = Served::start(network.on_b(&["serve"]));
+    for layer in ["am+udp", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"] {
+        let args = [&["completion", "--format", "json", "--over", layer, "--peer", B], &FEW[..]].concat();
+        let mut command = network.on_a(&[&args[..], &["--wait", &WAYS.join(",")]].concat());
+        let record = record(&command.env("NETDYNO_KEY", served.key()).output().unwrap());
+        assert_every_way(&record, layer, PeakSource::Link);
+        let peak = &record.results[0].found.completion().unwrap().peak;
+        assert!(
+            peak.how.starts_with("the nominal speed of ") && peak.peak_bytes_per_s > Some(0.0),
+            "{peak:?}"
+        );
+    }
+}
