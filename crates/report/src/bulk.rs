@@ -17,8 +17,8 @@ pub use verdict::verdict;
 const EVERY: u32 = 2;
 /// Widths of the columns: the size, the times, and a rate.
 const SIZE: usize = 9;
-const TIME: usize = 11;
-const RATE: usize = 12;
+const TIME: usize = 10;
+const RATE: usize = 11;
 
 /// Returns the sizes of a short table: powers of four, the ends, and the two sizes around each change.
 pub fn shown_sizes(bulk: &Bulk) -> Vec<&SizeFigures> {
@@ -120,7 +120,9 @@ pub fn figures(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
             figures.push(if at > 0 || name == "T" { figure } else { figure.without_row() });
         }
         figures.push(plateau(&size.plateau, n, bulk.launches.len()));
-        for (name, rate) in [("streaming", &size.streaming), ("single", &size.single)] {
+        let rates = [("streaming", Some(&size.streaming)), ("single", Some(&size.single))];
+        let rates = rates.into_iter().chain([("transferred", size.transferred.as_ref())]);
+        for (name, rate) in rates.filter_map(|(name, rate)| Some((name, rate?))) {
             let value = (Some(rate.value_bytes_per_s), rate.ci_bytes_per_s);
             let median = Figure::median(name, "bytes_per_s", n, value, size.T.launches);
             figures.push(Figure { samples: size.T.samples, ..median });

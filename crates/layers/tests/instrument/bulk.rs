@@ -2,7 +2,7 @@
 //!
 //! For each size n, the steady state is max(g(n), o_s(n) + o_r(1), rtt(n, 1) / window), where
 //! g(n) = g + (n - 1) G:
-//! * `T`, `o_s`, `o_r` and `L` are always measured.
+//! * `T`, `transfer`, `o_s`, `o_r` and `L` are always measured.
 //! * `g` has the status that a signature gives it: measured, an upper bound, or unobservable.
 //!
 //! `G` of a segment is measured if g is measured at the segment's largest size. It then comes back within
@@ -74,6 +74,7 @@ fn check_size(size: &SizeFigures, truth: &Truth, seen: &mut [usize; 3]) {
     let known = Known::of(truth, size.size_bytes);
     let what = |name: &str| format!("{name} at {} of {truth:?}", size.size_bytes);
     assert_near(&size.T, known.one_way, &what("T"));
+    assert_near(&size.transfer, known.transfer, &what("transfer"));
     assert_near(&size.o_s, known.o_s, &what("o_s"));
     assert_near(&size.o_r, known.o_r, &what("o_r"));
     assert_near(&size.L, known.latency, &what("L"));
@@ -224,6 +225,7 @@ fn with_noise_the_intervals_cover_the_truth() {
             let known = Known::of(&truth, size.size_bytes);
             for (p, truth) in [
                 (&size.T, known.one_way),
+                (&size.transfer, known.transfer),
                 (&size.o_s, known.o_s),
                 (&size.o_r, known.o_r),
                 (&size.g, known.g),

@@ -79,6 +79,13 @@ pub struct BulkSizeData {
     pub rtt_ns: Vec<f64>,
     /// Number of round trips.
     pub rtt_samples: u64,
+    /// Round trips with that size in one direction and a small message in the other: value of each
+    /// batch. Empty in records of earlier versions.
+    #[serde(default)]
+    pub transfer_ns: Vec<f64>,
+    /// Number of these round trips.
+    #[serde(default)]
+    pub transfer_samples: u64,
     /// Bursts of requests of that size on a quiet layer, without polls; small replies.
     pub issue: Vec<Burst>,
     /// Bursts of requests of that size without delay; small replies.

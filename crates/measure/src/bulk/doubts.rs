@@ -220,7 +220,7 @@ fn doubt_machine(launches: &BulkLaunches<'_>, parameters: &Parameters, doubts: &
     doubts.extend(preempted("requester", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
 }
 
-/// Returns all figures that must be precise. T(n), the steady time per message and G must be so to a share of
+/// Returns all figures that must be precise. T(n), transfer(n), the steady time per message and G must be so to a share of
 /// themselves. o_s(n), o_r(n) and L(n) are parts of T(n), and must be so to a share of T(n).
 pub(crate) fn wanted(_parameters: &Parameters, bulk: &Bulk, precision: f64) -> Vec<Wanted> {
     let mut wanted = Vec::new();
@@ -230,6 +230,7 @@ pub(crate) fn wanted(_parameters: &Parameters, bulk: &Bulk, precision: f64) -> V
             // If g is a bound or cannot be seen, the plateau is the measured figure.
             let (value, ci, of) = match name {
                 "g" => (Some(size.plateau.value_ns), size.plateau.ci_ns, size.plateau.value_ns),
+                "transfer" => (p.value_ns, p.ci_ns, p.value_ns.unwrap_or(f64::NAN)),
                 _ => (p.value_ns, p.ci_ns, whole),
             };
             let Some(value) = value else { continue };

@@ -10,6 +10,8 @@ use crate::steady::{self, rises};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SizeEstimate {
     pub(super) one_way: f64,
+    /// From the start of a transfer until its end is known.
+    pub(super) transfer: f64,
     pub(super) o_s: f64,
     pub(super) o_r: f64,
     pub(super) latency: f64,
@@ -45,6 +47,7 @@ impl SizeEstimate {
         let busy = median_rise(&size.delayed, of_done) - med(size.d_measured_ns.clone());
         Self {
             one_way,
+            transfer: med(size.transfer_ns.clone()),
             o_s,
             o_r,
             latency: one_way - o_s - o_r,

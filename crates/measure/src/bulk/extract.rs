@@ -5,6 +5,7 @@
 //!
 //! For each size n:
 //! * `T(n)`: half of a round trip of n bytes both ways.
+//! * `transfer(n)`: a request of n bytes until its small reply.
 //! * `o_s(n)`: short bursts of requests of n bytes alone, from quiet.
 //! * `o_r(n)`: one receive of n bytes after staying away. It is an upper bound if the receive had to wait for
 //!   a part of the bytes.
@@ -78,6 +79,9 @@ impl BulkLaunches<'_> {
             let halves = self.batches(at, |_, s| s.rtt_ns.iter().map(|ns| ns / 2.0).collect());
             self.figure(at, |e| e.one_way).parameter(halves, self.count(at, |s| s.rtt_samples))
         };
+        let transfer = self
+            .figure(at, |e| e.transfer)
+            .parameter(self.batches(at, |_, s| s.transfer_ns.clone()), self.count(at, |s| s.transfer_samples));
         let alone = self.batches(at, |launch, size| {
             let m = send_overhead(&size.issue, launch.timer_ns).m;
             let burst = size.issue.iter().find(|burst| burst.m == m);
@@ -122,7 +126,11 @@ impl BulkLaunches<'_> {
                 }),
             ),
             single: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].one_way)),
+            transferred: transfer
+                .value_ns
+                .map(|_| self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].transfer))),
             T,
+            transfer,
             o_s,
             o_r,
             g,

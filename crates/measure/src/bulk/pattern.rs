@@ -6,7 +6,7 @@
 //! figure is known or the time is up. For each size n a pass measures
 //!
 //! * round trips with n bytes both ways: T(n);
-//! * with n bytes in the request and few in the reply: requests alone (o_s(n)); bursts of 1 to M requests
+//! * with n bytes in the request and few in the reply: single transfers; requests alone (o_s(n)); bursts of 1 to M requests
 //!   (the surface; its far edge is the steady state, and g(n)); the two longest with half of the window and
 //!   with a delay, which show the term that sets the steady state;
 //! * with few bytes in the request and n in the reply: a receive after staying away for 1.2 round trips
@@ -274,6 +274,10 @@ impl SizeRun<'_> {
             all_known = false;
             self.round_trips(bench)?;
         }
+        if !knows(&self, &self.data.transfer_ns, median(self.data.transfer_ns.iter().copied())) {
+            all_known = false;
+            self.transfers(bench)?;
+        }
         let whole = one_way(self.data);
         let issue = self.longest_alone();
         if !knows(&self, &issue, whole) {
@@ -302,18 +306,15 @@ impl SizeRun<'_> {
     fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
-        let settling_ns = settle(bench)?;
-        let mut measured_ns = 0.0;
-        // Measure for at least as long as settling took.
-        loop {
-            let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
-            measured_ns += batch.iter().sum::<f64>();
-            self.data.rtt_ns.push(trimmed_mean(batch));
-            self.data.rtt_samples += trips as u64;
-            if measured_ns >= settling_ns {
-                return Ok(());
-            }
-        }
+        self.data.rtt_samples += settled_round_trips(bench, trips, &mut self.data.rtt_ns)?;
+        Ok(())
+    }
+
+    fn transfers<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
+        bench.set_sizes(size_bytes, SMALL, rest_ns)?;
+        self.data.transfer_samples += settled_round_trips(bench, trips, &mut self.data.transfer_ns)?;
+        Ok(())
     }
 
     fn requests_alone<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
@@ -378,6 +379,26 @@ impl SizeRun<'_> {
         }
         self.data.o_r_ns.push(trimmed_mean(batch));
         Ok(())
+    }
+}
+
+/// Adds batches of `trips` round trips at the current sizes to `batches_ns`, once the data have settled.
+/// Measures for at least as long as settling took. Returns the number of round trips.
+fn settled_round_trips<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    trips: usize,
+    batches_ns: &mut Vec<f64>,
+) -> Result<u64, LayerError> {
+    let settling_ns = settle(bench)?;
+    let (mut measured_ns, mut samples) = (0.0, 0);
+    loop {
+        let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
+        measured_ns += batch.iter().sum::<f64>();
+        batches_ns.push(trimmed_mean(batch));
+        samples += trips as u64;
+        if measured_ns >= settling_ns {
+            return Ok(samples);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub const CARRIES: f64 = 0.9;
 pub const IS_FREE: f64 = 0.1;
 
 /// The names of the figures in time of one size, in the order of tables.
-pub const TIMES: [&str; 5] = ["T", "o_s", "o_r", "g", "L"];
+pub const TIMES: [&str; 6] = ["T", "transfer", "o_s", "o_r", "g", "L"];
 
 /// The parameters of a layer as functions of the message's size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +46,10 @@ pub struct SizeFigures {
     pub size_bytes: usize,
     /// T(n): one-way time, half of a round trip of n bytes both ways.
     pub T: Parameter,
+    /// Time of a store: from the start of a request of n bytes until its small reply is handled.
+    /// It is the T(n) of Culler et al. 1996. Unobservable in records of earlier versions.
+    #[serde(default = "Parameter::unobservable")]
+    pub transfer: Parameter,
     /// Processor time to issue the message.
     pub o_s: Parameter,
     /// Processor time to receive the message; an upper bound where a receive had to wait for
@@ -61,6 +65,10 @@ pub struct SizeFigures {
     pub streaming: Bandwidth,
     /// n / T(n): one message at a time.
     pub single: Bandwidth,
+    /// n / transfer(n): one transfer at a time, as Culler et al. 1996 define the bandwidth. Null in
+    /// records of earlier versions.
+    #[serde(default)]
+    pub transferred: Option<Bandwidth>,
 }
 
 /// Bytes per time.
@@ -223,7 +231,7 @@ impl Bulk {
 impl SizeFigures {
     /// Returns the figures in time by name, in the order of [`TIMES`].
     pub fn times(&self) -> [(&'static str, &Parameter); TIMES.len()] {
-        let times = [&self.T, &self.o_s, &self.o_r, &self.g, &self.L];
+        let times = [&self.T, &self.transfer, &self.o_s, &self.o_r, &self.g, &self.L];
         std::array::from_fn(|at| (TIMES[at], times[at]))
     }
 

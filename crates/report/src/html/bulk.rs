@@ -29,6 +29,7 @@ pub fn overview(subjects: &[Subject<'_>]) -> Markup {
             h3 { (one_way.heading) }
             (one_way.figure())
             (pairs(&curves::others(subjects)))
+            @if let Some(transfers) = curves::transfers(subjects) { (pairs(&transfers)) }
         }
     }
 }

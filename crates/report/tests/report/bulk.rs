@@ -35,8 +35,8 @@ fn a_table_says_what_was_found() {
     let text = table::render(&RECORD, 80);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for line in [
-        "        n          T        o_s        o_r          g          L      stream",
-        "    4 KiB    12.0 µs    1.00 µs    2.00 µs    7.05 µs    9.05 µs    581 MB/s",
+        "        n         T  transfer       o_s       o_r         g         L     stream",
+        "    4 KiB   12.0 µs   22.0 µs   1.00 µs   2.00 µs   7.05 µs   9.05 µs   581 MB/s",
         "  G 0.500 [0.500, 0.500] ns/B, 1 B to 7.94 KiB",
         "  T leaves its line above 7.94 KiB, at 8 KiB at the latest: 32.0 µs there,",
         "  Sending can be overlapped with computation: o_s(n) hardly depends on the size",
@@ -52,6 +52,7 @@ fn csv_has_a_row_for_each_size_and_figure() {
     let text = csv::render(&RECORD);
     let has = |start: &str| text.lines().any(|row| row.starts_with(start));
     assert!(has("tcp,bulk,4096,T,measured,ns,12047.5,"));
+    assert!(has("tcp,bulk,4096,transfer,measured,ns,22047.5,"));
     let gap = value(&text, "tcp,bulk,8192,G.segment,measured,ns_per_byte,");
     assert!((gap - 0.25).abs() < 1e-6, "{gap}");
     assert!(has("tcp,bulk,1,change,measured,bytes,8192,8128,8192,"));

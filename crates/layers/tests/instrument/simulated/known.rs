@@ -13,6 +13,8 @@ fn ns(ps: u64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     pub one_way: f64,
+    /// A request of the size and a reply of one byte.
+    pub transfer: f64,
     pub o_s: f64,
     pub o_r: f64,
     pub o_poll: f64,
@@ -32,6 +34,7 @@ impl Known {
             |bytes| ns(truth.o_s_of(bytes) + truth.l_of(bytes) + truth.data_of(bytes) + truth.o_r_of(bytes));
         Self {
             one_way: way(bytes),
+            transfer: way(bytes) + way(1),
             o_s: ns(truth.o_s_of(bytes)),
             o_r: ns(truth.o_r_of(bytes)),
             o_poll: ns(truth.o_poll_ps),

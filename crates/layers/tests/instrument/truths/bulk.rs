@@ -23,6 +23,7 @@ fn check_size(size: &SizeFigures, truth: &Truth, misses: &mut Misses) {
     let at = size.size_bytes;
     for (name, parameter, truth) in [
         ("T", &size.T, known.one_way),
+        ("transfer", &size.transfer, known.transfer),
         ("o_s", &size.o_s, known.o_s),
         ("o_r", &size.o_r, known.o_r),
         ("L", &size.L, known.latency),
@@ -85,20 +86,27 @@ fn random_functions_of_the_size_come_back() {
 #[test]
 fn with_noise_the_intervals_cover_random_functions() {
     let seed = seed();
-    let names = ["T", "o_s", "o_r", "g", "L"];
+    let names = ["T", "transfer", "o_s", "o_r", "g", "L"];
     let found = each(truths(24), seed, |seed| {
         let region = SHALLOW[seed as usize % SHALLOW.len()];
         let drawn = Drawn::from(region, seed).with_bytes().with_noise();
         let truth = drawn.truth();
         let Reading { found: bulk, .. } = extract(&launches(truth, seed, 9), 0.95, 0.02).unwrap();
-        let mut coverage = [Coverage::default(); 5];
+        let mut coverage = [Coverage::default(); 6];
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);
-            let values = [known.one_way, known.o_s, known.o_r, known.slowest_stage(), known.latency];
-            for (at, parameter) in [&size.T, &size.o_s, &size.o_r, &size.g, &size.L].into_iter().enumerate() {
+            let values = [
+                known.one_way,
+                known.transfer,
+                known.o_s,
+                known.o_r,
+                known.slowest_stage(),
+                known.latency,
+            ];
+            for (at, (_, parameter)) in size.times().into_iter().enumerate() {
                 if let Some(ci) = parameter.ci_ns.filter(|_| parameter.status == Status::Measured) {
                     coverage[at].add(ci.contains(values[at]));
-                    if !ci.contains(values[at]) && at == 3 {
+                    if !ci.contains(values[at]) && at == 4 {
                         println!(
                             "{} # {region:?}: g({}) in {ci:?}, is {}",
                             drawn.spelled(),

@@ -1,5 +1,5 @@
-//! Charts of all layers together: T(n), bandwidth, and the send overhead (Culler et al. 1996, figures 7 and
-//! 10).
+//! Charts of all layers together: T(n), bandwidth, the send overhead, and the time and the bandwidth of single
+//! transfers (Culler et al. 1996, figures 7 and 10).
 
 use super::Subject;
 use crate::html::chart::{HALF, WIDE};
@@ -30,7 +30,7 @@ pub fn others(subjects: &[Subject<'_>]) -> [Chart; 2] {
         label: "Bandwidth of all layers".into(),
         size,
         axes: (OVER_MESSAGES, ("bytes per second", round_rate, None)),
-        curves: curves(subjects, rate_point),
+        curves: curves(subjects, |subject, size| rate_point(subject, size, Some(&size.streaming))),
         caption: html! {
             "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
             "What one message at a time reaches, n / T(n), is in the tips."
@@ -45,6 +45,30 @@ pub fn others(subjects: &[Subject<'_>]) -> [Chart; 2] {
         caption: html! { "As in figure 10 of Culler et al. 1996: a level line leaves the processor free while data move; one that rises with n means that the processor carries them." },
     };
     [bandwidth, overhead]
+}
+
+/// Returns the charts of the time and of the bandwidth of single transfers, of all layers. Records of earlier
+/// versions have no transfers.
+pub fn transfers(subjects: &[Subject<'_>]) -> Option<[Chart; 2]> {
+    let size = (HALF, 320.0);
+    let time = Chart {
+        heading: html! { "Time of a transfer: n bytes and a small reply" },
+        label: "transfer(n) of all layers".into(),
+        size,
+        axes: (OVER_MESSAGES, ("time until the reply", round_time, None)),
+        curves: curves(subjects, |subject, size| time_point(subject, size, "transfer", &size.transfer)),
+        caption: html! { "As in figure 7 (a) of Culler et al. 1996: from the start of a transfer of n bytes until its end is known." },
+    };
+    let bandwidth = Chart {
+        heading: html! { "Bandwidth of single transfers" },
+        label: "Bandwidth of single transfers of all layers".into(),
+        size,
+        axes: (OVER_MESSAGES, ("bytes per second", round_rate, None)),
+        curves: curves(subjects, |subject, size| rate_point(subject, size, size.transferred.as_ref())),
+        caption: html! { "As in figure 7 (b) of Culler et al. 1996: n over the time of a transfer, one at a time." },
+    };
+    let is_drawn = time.curves.iter().any(|curve| !curve.points.is_empty());
+    is_drawn.then_some([time, bandwidth])
 }
 
 fn curves(
@@ -68,8 +92,8 @@ pub fn time_point(subject: &Subject<'_>, size: &SizeFigures, name: &str, p: &Par
     })
 }
 
-fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
-    let Bandwidth { value_bytes_per_s, ci_bytes_per_s } = size.streaming;
+fn rate_point(subject: &Subject<'_>, size: &SizeFigures, of: Option<&Bandwidth>) -> Option<Point> {
+    let &Bandwidth { value_bytes_per_s, ci_bytes_per_s } = of?;
     let is_drawable = value_bytes_per_s.is_finite() && value_bytes_per_s > 0.0;
     is_drawable.then(|| Point {
         x: size.size_bytes as f64,
@@ -77,10 +101,11 @@ fn rate_point(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
         ci: sound(ci_bytes_per_s),
         is_bound: false,
         tip: format!(
-            "{}, {}\n{} in a stream\n{} one at a time",
+            "{}, {}\n{}\nin a stream {}, one at a time {}",
             subject.label,
             bytes(size.size_bytes as f64),
             rate(value_bytes_per_s),
+            rate(size.streaming.value_bytes_per_s),
             rate(size.single.value_bytes_per_s)
         ),
     })

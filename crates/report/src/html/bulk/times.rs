@@ -55,6 +55,7 @@ fn curves(subject: &Subject<'_>) -> Vec<Curve> {
     };
     vec![
         curve("T", "rtt", "T(n)", |size| &size.T),
+        curve("transfer", "transfer", "transfer(n)", |size| &size.transfer),
         curve("o_s", "o_s", "o_s(n)", |size| &size.o_s),
         curve("o_r", "o_r", "o_r(n)", |size| &size.o_r),
         Curve {
