@@ -59,7 +59,7 @@ fn table(bulk: &Bulk) -> Vec<String> {
 fn sentences(bulk: &Bulk) -> Vec<String> {
     let mut sentences: Vec<String> = bulk.segments.iter().map(segment).collect();
     sentences.extend(bulk.changes.iter().map(change));
-    sentences.push(classic(&bulk.classic));
+    sentences.extend(classics(bulk));
     sentences.push(bulk.overlap.finding.clone());
     sentences
 }
@@ -95,11 +95,17 @@ pub fn change(change: &Change) -> String {
     )
 }
 
-/// Describes the classic fit and its prediction for small messages.
-pub fn classic(classic: &Classic) -> String {
+/// Describes the classic fits to T(n) and to transfer(n).
+pub fn classics(bulk: &Bulk) -> Vec<String> {
+    let of_transfer = bulk.classic_of_transfer.as_ref().map(|fit| classic("transfer(n)", fit));
+    [classic("T(n)", &bulk.classic)].into_iter().chain(of_transfer).collect()
+}
+
+/// Describes the classic fit to a time, and its prediction for small messages.
+fn classic(of: &str, classic: &Classic) -> String {
     let measured = classic.n_half_measured_bytes.map_or(NONE.into(), bytes);
     format!(
-        "T0 + n / R∞: T0 {}, R∞ {}, n½ {} ({measured} as measured); for {} it predicts {}, measured {}",
+        "{of} as T0 + n / R∞: T0 {}, R∞ {}, n½ {} ({measured} as measured); for {} it predicts {}, measured {}",
         time_and_interval(classic.T0_ns, classic.T0_ci_ns),
         classic.R_inf.map_or(NONE.into(), |peak| rate(peak.value_bytes_per_s)),
         classic.n_half_bytes.map_or(NONE.into(), bytes),
@@ -136,22 +142,22 @@ pub fn figures(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
 /// Returns the figures that belong to no single size.
 fn whole(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
     let figure = |name, unit, value| Figure::median(name, unit, size_bytes, value, bulk.launches.len());
-    let classic = &bulk.classic;
-    let peak = classic.R_inf;
     let change = |c: &Change| {
         let enclosed = Interval { lo: c.above_bytes as f64, hi: c.at_most_bytes as f64 };
         figure("change", "bytes", (Some(enclosed.hi), Some(enclosed)))
     };
     let mut figures: Vec<Figure> = bulk.changes.iter().map(change).collect();
-    figures.extend([
-        figure("T0", "ns", (Some(classic.T0_ns), classic.T0_ci_ns)),
-        figure(
-            "R_inf",
-            "bytes_per_s",
-            (peak.map(|peak| peak.value_bytes_per_s), peak.and_then(|peak| peak.ci_bytes_per_s)),
-        ),
-        figure("n_half", "bytes", (classic.n_half_measured_bytes, classic.n_half_measured_ci_bytes)),
-    ]);
+    let fits = [(["T0", "R_inf", "n_half"], Some(&bulk.classic))];
+    let names = ["T0.transfer", "R_inf.transfer", "n_half.transfer"];
+    for ([start_up, peak, half], fit) in fits.into_iter().chain([(names, bulk.classic_of_transfer.as_ref())]) {
+        let Some(fit) = fit else { continue };
+        let rate = (fit.R_inf.map(|rate| rate.value_bytes_per_s), fit.R_inf.and_then(|r| r.ci_bytes_per_s));
+        figures.extend([
+            figure(start_up, "ns", (Some(fit.T0_ns), fit.T0_ci_ns)),
+            figure(peak, "bytes_per_s", rate),
+            figure(half, "bytes", (fit.n_half_measured_bytes, fit.n_half_measured_ci_bytes)),
+        ]);
+    }
     figures
 }
 

@@ -19,7 +19,7 @@ use netdyno_measure::bulk::record::{Bulk, Overlaps, SizeFigures};
 use netdyno_measure::bulk::search::{DEPARTURE, STEP};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::reading::Reading;
-use netdyno_measure::record::{Limit, Parameter, Parameters, Status};
+use netdyno_measure::record::{Doubt, Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
 
 const LARGEST: usize = 4 << 20;
@@ -190,11 +190,19 @@ fn the_classic_fit_is_exact_for_one_line_and_misleads_for_two() {
     assert!((classic.n_half_bytes.unwrap() / 20_000.0 - 1.0).abs() < 0.01, "{classic:?}");
     // The size that reaches half the bandwidth of 4 MiB, interpolated between measured sizes.
     assert!((classic.n_half_measured_bytes.unwrap() / 20_000.0 - 1.0).abs() < 0.1, "{classic:?}");
+    // A transfer also has the reply of one byte, which takes as long as T(1).
+    let transfer = one.found.classic_of_transfer.as_ref().unwrap();
+    assert!((transfer.T0_ns / 20_000.0 - 1.0).abs() < 0.01, "{transfer:?}");
+    assert!((transfer.R_inf.unwrap().value_bytes_per_s / 2e9 - 1.0).abs() < 0.01, "{transfer:?}");
+    assert!((transfer.n_half_bytes.unwrap() / 40_000.0 - 1.0).abs() < 0.01, "{transfer:?}");
     assert!(!one.doubts.iter().any(|doubt| doubt.name == "T0_misleads"));
 
     let two = measured("o_s=1us,o_r=2us,g=5us,L=7us,G=0.1ns/B,change=1MiB,change_G=0.5ns/B".parse().unwrap());
     assert!(two.found.classic.T0_ns < 0.0, "{:?}", two.found.classic);
-    assert!(two.doubts.iter().any(|doubt| doubt.name == "T0_misleads"));
+    for about in ["T0", "T0.transfer"] {
+        let is_it = |doubt: &Doubt| doubt.name == "T0_misleads" && doubt.about.as_deref() == Some(about);
+        assert!(two.doubts.iter().any(is_it), "{about}");
+    }
 }
 
 #[test]

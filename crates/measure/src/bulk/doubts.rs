@@ -2,7 +2,7 @@
 
 use super::carried::HOPS;
 use super::launches::BulkLaunches;
-use super::record::{Bulk, Segment, SizeFigures};
+use super::record::{Bulk, Classic, Segment, SizeFigures};
 use crate::machine::{coarse_clock, preempted, two_groups};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
@@ -191,20 +191,22 @@ fn doubt_lines(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ));
         }
     }
-    let classic = &bulk.classic;
+    doubts.extend(doubt_classic("T0", &bulk.classic));
+    doubts.extend(bulk.classic_of_transfer.iter().filter_map(|fit| doubt_classic("T0.transfer", fit)));
+}
+
+/// Warns if the classic fit does not predict the time of the smallest message.
+fn doubt_classic(about: &str, classic: &Classic) -> Option<Doubt> {
     let (predicted, measured) = (classic.small_predicted_ns, classic.small_measured_ns);
-    if (predicted / measured - 1.0).abs() > DISAGREEMENT {
-        doubts.push(Doubt::about(
-            "T0_misleads",
-            "T0",
-            format!(
-                "T0 + n / R∞ predicts {} for {}, which takes {}: T0 is a property of the fit, not of the layer",
-                Time(predicted),
-                Bytes(classic.small_bytes),
-                Time(measured)
-            ),
-        ));
-    }
+    ((predicted / measured - 1.0).abs() > DISAGREEMENT).then(|| {
+        let text = format!(
+            "T0 + n / R∞ predicts {} for {}, which takes {}: T0 is a property of the fit, not of the layer",
+            Time(predicted),
+            Bytes(classic.small_bytes),
+            Time(measured)
+        );
+        Doubt::about("T0_misleads", about, text)
+    })
 }
 
 /// Adds the warnings about the clock and the system.

@@ -65,7 +65,9 @@ impl BulkLaunches<'_> {
             small_bytes: self.data[0].shape.small_bytes,
             segments,
             changes,
-            classic: self.classic(),
+            classic: self.classic(|e| e.one_way),
+            classic_of_transfer: (sizes.iter().all(|size| size.transfer.value_ns.is_some()))
+                .then(|| self.classic(|e| e.transfer)),
             overlap: self.overlap(runs[runs.len() - 1]),
             sizes,
             launches: self.data.to_vec(),

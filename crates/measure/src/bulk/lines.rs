@@ -124,11 +124,11 @@ impl BulkLaunches<'_> {
         }
     }
 
-    /// Fits T0 + n / R∞ to all sizes by least squares without weights, as is common.
+    /// Fits T0 + n / R∞ to the time `of` all sizes by least squares without weights, as is common.
     #[allow(non_snake_case, reason = "the notation of the LogP papers")]
-    pub(super) fn classic(&self) -> Classic {
+    pub(super) fn classic(&self, of: fn(&SizeEstimate) -> f64) -> Classic {
         let line = |sizes: &Vec<SizeEstimate>| {
-            let points = self.sizes.iter().zip(sizes).map(|(&size, e)| FitPoint::new(size, e.one_way, 1.0));
+            let points = self.sizes.iter().zip(sizes).map(|(&size, e)| FitPoint::new(size, of(e), 1.0));
             Straight::through(&points.collect::<Vec<_>>())
         };
         let lines: Vec<Straight> = self.estimates.iter().filter_map(line).collect();
@@ -136,7 +136,7 @@ impl BulkLaunches<'_> {
         let slope = self.over(lines.iter().map(|l| l.slope));
         let R_inf = self.rate(lines.iter().map(|l| l.slope.recip()));
         let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
-        let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes)));
+        let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes, of)));
         let small_bytes = self.sizes[0];
         Classic {
             T0_ns: T0.value,
@@ -147,16 +147,16 @@ impl BulkLaunches<'_> {
             n_half_measured_ci_bytes: measured.ci,
             small_bytes,
             small_predicted_ns: T0.value + slope.value * small_bytes as f64,
-            small_measured_ns: self.figure(0, |e| e.one_way).value,
+            small_measured_ns: self.figure(0, of).value,
             R_inf: R_inf.value_bytes_per_s.is_finite().then_some(R_inf),
         }
     }
 
-    /// Returns the size at which n / T(n) first reaches half of its largest value, interpolated on a
-    /// logarithmic scale between measured sizes. Returns `NaN` if the smallest size already reaches it.
-    fn half_performance(&self, estimates: &[SizeEstimate]) -> f64 {
+    /// Returns the size at which n over the time `of` it first reaches half of its largest value, interpolated
+    /// on a logarithmic scale between measured sizes. Returns `NaN` if the smallest size already reaches it.
+    fn half_performance(&self, estimates: &[SizeEstimate], of: fn(&SizeEstimate) -> f64) -> f64 {
         let rates: Vec<f64> =
-            self.sizes.iter().zip(estimates).map(|(&size, e)| size as f64 / e.one_way).collect();
+            self.sizes.iter().zip(estimates).map(|(&size, e)| size as f64 / of(e)).collect();
         let half = rates.iter().copied().fold(0.0, f64::max) / 2.0;
         let Some(at) = rates.iter().position(|&rate| rate >= half).filter(|&at| at > 0) else {
             return f64::NAN;

@@ -39,6 +39,10 @@ pub struct Bulk {
 }
 
 /// The figures of messages of one size n.
+    /// The same fit to transfer(n), the T(n) of Culler et al. 1996. Null in records of earlier
+    /// versions.
+    #[serde(default)]
+    pub classic_of_transfer: Option<Classic>,
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct SizeFigures {
@@ -137,7 +141,8 @@ pub struct Change {
     pub measured_ns: f64,
 }
 
-/// The classic model T(n) = T0 + n / R∞, fitted by least squares to all sizes.
+/// The classic model T(n) = T0 + n / R∞, fitted by least squares to all sizes. T(n) is half of a
+/// round trip, or transfer(n).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct Classic {

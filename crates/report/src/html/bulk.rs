@@ -52,7 +52,7 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
             div.keep { h3 { "Lines and where they end" } (tables::segments(subject)) }
             ul.findings {
                 @for change in &subject.found.changes { li { (pretty(&text::change(change))) "." } }
-                li { (pretty(&text::classic(&subject.found.classic))) "." }
+                @for fit in text::classics(subject.found) { li { (pretty(&fit)) "." } }
                 li { (pretty(&subject.found.overlap.finding)) }
             }
         }

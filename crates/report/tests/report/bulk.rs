@@ -59,6 +59,8 @@ fn csv_has_a_row_for_each_size_and_figure() {
     assert!(has("am+shm,bulk,4096,g,upper_bound,ns,"));
     assert!(has("udp,bulk,1,g,unobservable,ns,,,"));
     assert!(has("udp,bulk,1,T0,measured,ns,"));
+    assert!(has("udp,bulk,1,T0.transfer,measured,ns,"));
+    assert!(has("tcp,bulk,4096,transferred,measured,bytes_per_s,"));
     assert_each_once(&text);
 }
 

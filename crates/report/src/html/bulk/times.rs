@@ -8,7 +8,7 @@ use crate::html::parts::{figure as in_words, round_time, sound, text, time};
 use crate::html::plot::{Curve, OVER_MESSAGES, Plot, Point};
 use crate::html::scale::{path, spread};
 use maud::{Markup, html};
-use netdyno_measure::bulk::record::SizeFigures;
+use netdyno_measure::bulk::record::{Classic, SizeFigures};
 use netdyno_measure::record::Limit;
 use netdyno_measure::show::bytes;
 
@@ -23,14 +23,14 @@ pub fn figure(subject: &Subject<'_>) -> Markup {
     let drawn = html! {
         (plot.axes(OVER_MESSAGES, "time", round_time))
         (changes(subject, &plot))
-        path class="line expected plain" d=(classic(subject, &plot)) {}
+        @for (class, fit) in classics(subject) { path class={ "line expected " (class) } d=(classic(fit, &plot)) {} }
         (plot.draw(&curves))
     };
     html! {
         figure {
             (chart(WIDE, HEIGHT, &format!("Times of {} over the size", subject.label), &drawn))
             figcaption {
-                "Dotted: the classic line T" sub { "0" } " + n / R∞, fitted to all sizes without weights; where it leaves T(n), T"
+                "Dotted: the classic line T" sub { "0" } " + n / R∞ of T(n) and of transfer(n), fitted to all sizes without weights; where it leaves the points, T"
                 sub { "0" } " is no time of the layer. Stream: the steady time per message; g(n) is that, or at most that (open points), or hidden by the window (left out). "
                 "What is not above zero has no place on logarithmic axes."
                 @if !subject.found.changes.is_empty() { " Dashed uprights: where T(n) leaves its line." }
@@ -88,10 +88,15 @@ fn steady(subject: &Subject<'_>, size: &SizeFigures) -> Option<Point> {
     })
 }
 
+/// Returns the classic fits with the classes of their colours.
+fn classics<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'static str, &'a Classic)> {
+    let of_transfer = subject.found.classic_of_transfer.as_ref();
+    [("plain", &subject.found.classic)].into_iter().chain(of_transfer.map(|fit| ("transfer", fit)))
+}
+
 /// Returns the path of the classic model, as far as it is above zero.
-fn classic(subject: &Subject<'_>, plot: &Plot) -> String {
+fn classic(fit: &Classic, plot: &Plot) -> String {
     let (lo, hi) = plot.x.domain();
-    let fit = &subject.found.classic;
     // Without a peak rate the line is level.
     let slope = fit.R_inf.map_or(0.0, |peak| 1e9 / peak.value_bytes_per_s);
     let places = (0..=STEPS).filter_map(|step| {
