@@ -3,7 +3,7 @@
 
 use crate::peer_wait::PeerWait;
 use crate::requests::{RealRequester, Wire};
-use netdyno_measure::layer::{LayerError, SizedRequester};
+use netdyno_measure::layer::{LayerError, SizedRequester, Transfer};
 
 /// The largest message of a layer without a limit of its own, in bytes: both ends allocate a buffer for it.
 pub(crate) const MAX_SIZE: usize = 1 << 30;
@@ -134,6 +134,12 @@ pub(crate) trait SizedWire: Wire {
 
     /// Returns the most requests of these sizes that may be in flight.
     fn window(&self) -> usize;
+
+    /// Chooses the way in which later requests move their bytes, from the next announcement on. Returns the
+    /// way that the layer has.
+    fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
+        transfer.by_messages()
+    }
 }
 
 impl<W: SizedWire> SizedRequester for RealRequester<W> {
@@ -153,6 +159,10 @@ impl<W: SizedWire> SizedRequester for RealRequester<W> {
         let window = wire.window();
         self.set_max_window(window);
         Ok(())
+    }
+
+    fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
+        self.wire_mut().set_transfer(transfer)
     }
 }
 

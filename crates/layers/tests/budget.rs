@@ -5,6 +5,7 @@
 
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::bulk;
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp;
@@ -101,6 +102,7 @@ fn every_size(truth: &str, budget_ns: f64) -> [f64; 2] {
         launch: 0,
         shape: None,
         largest_bytes: 1 << 20,
+        direction: Direction::Store,
         budget_ns,
         precision: 0.001,
         confidence: 0.95,

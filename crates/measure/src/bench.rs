@@ -1,7 +1,7 @@
 //! The bench: a layer with its clock, its window and its time budget. It provides the timed operations of
 //! which the patterns of all verbs consist.
 
-use crate::layer::{LayerError, Requester, SizedRequester, Time, Work};
+use crate::layer::{LayerError, Requester, SizedRequester, Time, Transfer, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
@@ -345,9 +345,21 @@ impl<R: Requester> Bench<'_, R> {
 }
 
 impl<R: SizedRequester> Bench<'_, R> {
-    /// Sets the sizes of both messages and the delay between measurements.
+    /// Sets the sizes of both messages, and the delay between measurements.
     pub(crate) fn set_sizes(&mut self, request: usize, reply: usize, rest_ns: f64) -> Result<(), LayerError> {
+        self.set_transfer(Transfer::Request, (request, reply), rest_ns)
+    }
+
+    /// Sets the way in which requests move their bytes, the sizes of the request and of the reply, and the
+    /// delay between measurements.
+    pub(crate) fn set_transfer(
+        &mut self,
+        transfer: Transfer,
+        (request, reply): (usize, usize),
+        rest_ns: f64,
+    ) -> Result<(), LayerError> {
         self.drain()?;
+        self.layer.set_transfer(transfer);
         self.layer.set_sizes(request, reply)?;
         self.window = self.layer.max_window();
         self.set_rest(rest_ns);

@@ -4,6 +4,7 @@ use crate::logp::data::Transport;
 use crate::onesided::data::Operation;
 use crate::order::Order;
 use crate::registration::data::MemorySystem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -89,6 +90,21 @@ pub trait Requester: Time {
     }
 }
 
+/// The way in which requests move their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transfer {
+    /// The request is a message with the bytes, sent as suits the layer and the size.
+    #[default]
+    Request,
+    /// The request stores its bytes into the memory of the replier, whatever their number.
+    Store,
+    /// The request is small and asks for a reply, which is a message with the bytes.
+    Reply,
+    /// The request gets its bytes from the memory of the replier. The replier's program takes no part.
+    Get,
+}
+
 /// A requester with messages of any size.
 pub trait SizedRequester: Requester {
     /// Returns the largest message, in bytes. The smallest has one byte.
@@ -97,6 +113,23 @@ pub trait SizedRequester: Requester {
     /// Sets the sizes of every later request and reply, in bytes. No request may be outstanding. The call
     /// may change [`Requester::max_window`], and sets the window to it.
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError>;
+
+    /// Chooses the way in which later requests move their bytes, from the next [`SizedRequester::set_sizes`]
+    /// on. Returns the way that the layer has: [`Transfer::Request`] in place of a store, and
+    /// [`Transfer::Reply`] in place of a get, if it has messages alone.
+    fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
+        transfer.by_messages()
+    }
+}
+
+impl Transfer {
+    /// Returns the same transfer by messages alone.
+    pub fn by_messages(self) -> Self {
+        match self {
+            Self::Request | Self::Store => Self::Request,
+            Self::Reply | Self::Get => Self::Reply,
+        }
+    }
 }
 
 /// The worker's side of two processes that exchange messages of any size, in its own time. It models the

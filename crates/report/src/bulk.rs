@@ -7,6 +7,7 @@ use crate::lines::{COLUMNS_FROM, Lines};
 use crate::logp::plateau;
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures, TIMES};
+use netdyno_measure::layer::Transfer;
 use netdyno_measure::record::Status;
 use netdyno_measure::show::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::stats::Interval;
@@ -57,11 +58,21 @@ fn table(bulk: &Bulk) -> Vec<String> {
 
 /// Returns the findings over all sizes, in sentences.
 fn sentences(bulk: &Bulk) -> Vec<String> {
-    let mut sentences: Vec<String> = bulk.segments.iter().map(segment).collect();
+    let mut sentences: Vec<String> = way(bulk).map(str::to_owned).into_iter().collect();
+    sentences.extend(bulk.segments.iter().map(segment));
     sentences.extend(bulk.changes.iter().map(change));
     sentences.extend(classics(bulk));
     sentences.push(bulk.overlap.finding.clone());
     sentences
+}
+
+/// Describes the way of the data of transfers and streams, unless requests carry them.
+pub fn way(bulk: &Bulk) -> Option<&'static str> {
+    match bulk.transfer {
+        Transfer::Request | Transfer::Store => None,
+        Transfer::Reply => Some("transfers and streams: a small request and a reply of n bytes"),
+        Transfer::Get => Some("transfers and streams: gets of n bytes, the layer's own operation"),
+    }
 }
 
 /// Describes G of a segment.

@@ -10,7 +10,7 @@ use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::reading::Reading;
@@ -24,7 +24,7 @@ pub const EXAMPLES: &[Examples] = &[(
     "bulk",
     [
         ("netdyno bulk --over am+shm,tcp", "compare two layers at every size"),
-        ("netdyno bulk --over tcp --largest 1MiB", "stop at 1 MiB"),
+        ("netdyno bulk --over tcp --direction get --largest 1MiB", "get the data, up to 1 MiB"),
         ("netdyno bulk --over udp --out bulk.html", "draw the result"),
     ],
 )];
@@ -48,6 +48,20 @@ pub struct BulkArgs {
     /// Less where a layer carries no message of that size.
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = largest, help_heading = WHAT)]
     pub largest: usize,
+
+    /// Move the data in this direction: store, from the requester; get, to it
+    ///
+    /// A get is the layer's own get over am+shm and am+udp, and a small request with a reply of n bytes elsewhere.
+    #[arg(long, value_name = "WAY", default_value = "store", value_parser = direction, help_heading = WHAT)]
+    pub direction: Direction,
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "store" => Ok(Direction::Store),
+        "get" => Ok(Direction::Get),
+        _ => Err("must be store or get".into()),
+    }
 }
 
 /// Maximum time of one launch. The placement of the data in memory varies between processes far more than a
@@ -56,13 +70,15 @@ const LONGEST_LAUNCH_NS: f64 = 300e6;
 /// Measures and writes the result.
 pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.server.of(&args.bench).of_every_size("bulk")?;
-    campaign::run(Box::new(EverySize { largest_bytes: args.largest }), &bench, ranks)
+    let &BulkArgs { largest: largest_bytes, direction, .. } = args;
+    campaign::run(Box::new(EverySize { largest_bytes, direction }), &bench, ranks)
 }
 
 /// Messages of every size.
 #[derive(Debug)]
 struct EverySize {
     largest_bytes: usize,
+    direction: Direction,
 }
 
 impl Method for EverySize {
@@ -70,9 +86,9 @@ impl Method for EverySize {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses the sizes and bursts for all launches.
         let shape = Data::first::<BulkLaunch>(before).map(|data| data.shape.clone());
-        let largest_bytes = self.largest_bytes;
+        let &Self { largest_bytes, direction } = self;
         let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);
-        Task::Bulk(BulkPlan { launch, shape, largest_bytes, budget_ns, precision, confidence, seed })
+        Task::Bulk(BulkPlan { launch, shape, largest_bytes, direction, budget_ns, precision, confidence, seed })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {

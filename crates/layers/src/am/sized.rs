@@ -1,5 +1,6 @@
 //! Requests of any size between two processes. Up to four words travel as a short message. A longer message
-//! is a store into the peer's memory, which the peer answers with a short reply or with a store.
+//! is a store into the peer's memory, which the peer answers with a short reply or with a store. Where a get is
+//! asked for, the requester gets the bytes of a reply from the peer's memory.
 //!
 //! A store copies its bytes into the peer's memory, and the peer's handler runs after that: the receiver's
 //! processor need not touch the bytes. Each end has one memory of the size of the largest message. Every
@@ -13,7 +14,7 @@ use crate::options::LayerOptions;
 use crate::payload::FILL;
 use crate::requests::{RealReplier, RealRequester, Wire};
 use crate::sized::{SizedWire, Sizes};
-use netdyno_measure::layer::LayerError;
+use netdyno_measure::layer::{LayerError, Transfer};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::task::{AnySize, Subject};
 use netdyno_stack::am::{Handlers, Request, Stored, Wire as Way};
@@ -61,6 +62,7 @@ fn handlers() -> Handlers<SizedState> {
     handlers.on_request(DATA, on_data);
     handlers.on_store(DATA, on_store);
     handlers.on_reply(DATA, |state: &mut SizedState, _| state.came += 1);
+    handlers.on_fetched(DATA, |state: &mut SizedState, _| state.came += 1);
     handlers.on_request(ANNOUNCEMENT, |state: &mut SizedState, request| {
         let [request_bytes, reply_bytes, ..] = request.words();
         state.announced = Some([request_bytes, reply_bytes]);
@@ -95,6 +97,7 @@ impl SizedAmHalf {
             is_requester,
             sizes: Sizes::SMALLEST,
             window: self.window,
+            transfer: Transfer::Request,
             data: vec![FILL; self.options.size_bytes],
         })
     }
@@ -124,6 +127,8 @@ struct SizedAm {
     is_requester: bool,
     sizes: Sizes,
     window: usize,
+    /// The way in which requests move their bytes.
+    transfer: Transfer,
     data: Vec<u8>,
 }
 
@@ -139,6 +144,16 @@ impl SizedAm {
             Some(refused) => Err(LayerError(refused)),
             None => Ok(handled > 0),
         }
+    }
+
+    /// Gets bytes from the peer's memory into the memory of this process, as many as a reply has.
+    fn get(&mut self) -> Result<(), LayerError> {
+        let bytes = self.sizes.reply as usize;
+        let Self { end, state, .. } = self;
+        let remote = end.attached(state)?;
+        end.endpoint
+            .get(state, remote.at(0), end.memory.range(0, bytes), DATA, [])
+            .map_err(LayerError::new)
     }
 
     /// Confirms an announcement at the replier, once it can send replies of the announced size.
@@ -160,7 +175,10 @@ impl Wire for SizedAm {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
         let bytes = self.outgoing();
-        if let Some(words) = words(bytes) {
+        if self.transfer == Transfer::Get {
+            return self.get();
+        }
+        if let Some(words) = words(bytes).filter(|_| self.transfer != Transfer::Store) {
             let Self { end, state, .. } = self;
             return with_words!(words, |words| end.endpoint.request(state, end.peer, DATA, words))
                 .map_err(LayerError::new);
@@ -229,5 +247,11 @@ impl SizedWire for SizedAm {
 
     fn window(&self) -> usize {
         self.window
+    }
+
+    /// Chooses a way. The peer's handlers answer requests and stores alike, and its endpoint serves gets.
+    fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
+        self.transfer = transfer;
+        transfer
     }
 }

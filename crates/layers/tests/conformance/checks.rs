@@ -5,6 +5,7 @@ use crate::has_messages;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::LayerOptions;
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{Face, Messenger};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -93,7 +94,9 @@ fn requests(ground: &dyn Ground) {
 fn sized(ground: &dyn Ground) {
     let largest_bytes = ground.layer().max_transfer().min(LARGE);
     let (budget_ns, precision, confidence) = (3e8, 0.1, 0.95);
-    let plan = BulkPlan { launch: 0, shape: None, largest_bytes, budget_ns, precision, confidence, seed: 1 };
+    let direction = Direction::Store;
+    let plan =
+        BulkPlan { launch: 0, shape: None, largest_bytes, direction, budget_ns, precision, confidence, seed: 1 };
     let Some(data) = ground.measure(options(largest_bytes, Face::Sized), &Task::Bulk(plan)) else { return };
     let Data::Bulk(data) = data else { panic!("{data:?}") };
     let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();

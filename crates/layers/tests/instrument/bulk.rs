@@ -10,14 +10,14 @@
 //! as the search goes. Without a change of protocol, none is found.
 
 use crate::simulated::known::Known;
-use crate::simulated::sizes;
+use crate::simulated::{sizes, transfers};
 use netdyno_layers::sim::SimRequester;
-use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::pattern::{self, BulkPlan};
 use netdyno_measure::bulk::record::{Bulk, Overlaps, SizeFigures};
 use netdyno_measure::bulk::search::{DEPARTURE, STEP};
-use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Transfer, Work};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Limit, Parameter, Parameters, Status};
 use netdyno_protocol::sim::Truth;
@@ -78,6 +78,11 @@ fn check_size(size: &SizeFigures, truth: &Truth, seen: &mut [usize; 3]) {
     assert_near(&size.o_s, known.o_s, &what("o_s"));
     assert_near(&size.o_r, known.o_r, &what("o_r"));
     assert_near(&size.L, known.latency, &what("L"));
+    check_gap(size, &known, &what, seen);
+}
+
+/// Compares the steady state and g(n) with the known values, if one term clearly sets them.
+fn check_gap(size: &SizeFigures, known: &Known, what: &dyn Fn(&str) -> String, seen: &mut [usize; 3]) {
     let Some((limit, expected)) = known.expected() else { return };
     assert_eq!(size.plateau.limited_by, limit, "{}", what("g"));
     let steady = size.plateau.value_ns;
@@ -97,6 +102,32 @@ fn check_size(size: &SizeFigures, truth: &Truth, seen: &mut [usize; 3]) {
         }
         Limit::Unknown => unreachable!("no truth expects it"),
     }
+}
+
+/// The known values of gets: the request is small, and the data are in the reply. All figures of the requester
+/// come back, and L does not, because the requester does not see the overhead of sending the data.
+#[test]
+fn known_gets_come_back_within_one_percent() {
+    let (mut seen, mut without) = ([0; 3], 0);
+    for truth in grid().into_iter().step_by(3) {
+        let data = transfers(truth, Direction::Get, 1, 1, (256 << 10, 1e9));
+        let Reading { found: bulk, doubts, .. } = extract(&data, 0.95, 0.02).unwrap();
+        assert_eq!((bulk.direction, bulk.transfer), (Direction::Get, Transfer::Reply));
+        assert!(doubts.iter().any(|doubt| doubt.name == "sender_unseen"), "{truth:?}");
+        for size in &bulk.sizes {
+            let known = Known::of_get(&truth, size.size_bytes);
+            let what = |name: &str| format!("{name} of a get at {} of {truth:?}", size.size_bytes);
+            assert_near(&size.T, known.one_way, &what("T"));
+            assert_near(&size.transfer, known.transfer, &what("transfer"));
+            assert_near(&size.o_s, known.o_s, &what("o_s"));
+            assert_near(&size.o_r, known.o_r, &what("o_r"));
+            assert_eq!((size.L.status, size.L.value_ns), (Status::Unobservable, None), "{}", what("L"));
+            without += usize::from(known.expected().is_none());
+            check_gap(size, &known, &what, &mut seen);
+        }
+    }
+    println!("gap {}, processor {}, window {}, undecided {without}", seen[0], seen[1], seen[2]);
+    assert!(seen.iter().all(|&n| n >= 50), "{seen:?}");
 }
 
 #[test]
@@ -339,6 +370,7 @@ fn data_that_come_back_into_the_caches_are_not_in_the_round_trip() {
         launch: 0,
         shape: None,
         largest_bytes: LARGEST,
+        direction: Direction::Store,
         budget_ns: 1e9,
         precision: 0.02,
         confidence: 0.95,

@@ -4,6 +4,7 @@
 use crate::common::{LARGEST, options, with_server};
 use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::Role;
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -84,6 +85,7 @@ fn a_server_in_python_is_measured() {
         launch: 0,
         shape: None,
         largest_bytes: LARGEST,
+        direction: Direction::Store,
         budget_ns: 1e8,
         precision: 0.5,
         confidence: 0.95,

@@ -1,6 +1,7 @@
 //! The share of the data that a processor carries itself, and the share of the time that it leaves for
 //! computation.
 
+use super::data::Direction;
 use super::estimate::SizeEstimate;
 use super::launches::BulkLaunches;
 use super::record::{BulkOverlap, Carried, Overlaps};
@@ -18,9 +19,13 @@ impl BulkLaunches<'_> {
     pub(super) fn overlap(&self, run: (usize, usize)) -> BulkOverlap {
         let sending = self.carried(run, |e| e.o_s);
         let receiving = self.carried(run, |e| e.o_r);
+        let verb = match self.direction() {
+            Direction::Store => "Sending",
+            Direction::Get => "Starting a get",
+        };
         let finding = format!(
             "{} {}",
-            finding("Sending", "o_s(n)", &sending),
+            finding(verb, "o_s(n)", &sending),
             finding("Receiving", "o_r(n)", &receiving)
         );
         BulkOverlap { sending, receiving, finding }

@@ -3,15 +3,53 @@
 //! Every time is in nanoseconds. The value of a batch is the mean of the middle 80 % of its samples. The
 //! times of bursts include the cost of one clock reading; all other times exclude it.
 
+use crate::layer::Transfer;
 use crate::logp::data::{Burst, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The direction of the data of a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the requester to the replier, which answers with a small reply.
+    #[default]
+    Store,
+    /// From the replier to the requester, which asks with a small request.
+    Get,
+}
+
+impl Direction {
+    /// Returns the sizes of the request and of the reply of a transfer of `bytes`, if the message in the other
+    /// direction has `small` bytes.
+    pub(super) fn sizes(self, bytes: usize, small: usize) -> (usize, usize) {
+        match self {
+            Self::Store => (bytes, small),
+            Self::Get => (small, bytes),
+        }
+    }
+
+    /// Returns the way in which a transfer moves its bytes at every size, if the layer has that way. Stores of
+    /// few bytes may be short messages.
+    pub(super) fn transfer(self) -> Transfer {
+        match self {
+            Self::Store => Transfer::Request,
+            Self::Get => Transfer::Get,
+        }
+    }
+}
 
 /// The sizes of a run and their measurement, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkShape {
     /// Bytes of the message in the other direction, if only one direction carries the size.
     pub small_bytes: usize,
+    /// The direction of the data of transfers, bursts and streams.
+    #[serde(default)]
+    pub direction: Direction,
+    /// The way in which they move their bytes.
+    #[serde(default)]
+    pub transfer: Transfer,
     /// Ascending by size.
     pub sizes: Vec<BulkSizeShape>,
 }

@@ -1,6 +1,7 @@
 //! Warnings about the parameters by size, because of the layer, the machine or the run.
 
 use super::carried::HOPS;
+use super::data::Direction;
 use super::launches::BulkLaunches;
 use super::record::{Bulk, Classic, Segment, SizeFigures};
 use crate::machine::{coarse_clock, preempted, two_groups};
@@ -28,6 +29,7 @@ pub(super) fn find(
     let mut doubts = Vec::new();
     doubt_gap(launches, bulk, &mut doubts);
     doubt_overheads(bulk, &mut doubts);
+    doubts.extend(doubt_direction(bulk));
     doubt_lines(bulk, &mut doubts);
     doubt_machine(launches, parameters, &mut doubts);
     doubts.extend(precision::doubt(&wanted(parameters, bulk, precision), launches.data.len(), precision));
@@ -165,6 +167,14 @@ fn doubt_overheads(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             ));
         }
     }
+}
+
+/// Warns that the requester of gets does not see a part of the time.
+fn doubt_direction(bulk: &Bulk) -> Option<Doubt> {
+    (bulk.direction == Direction::Get).then(|| {
+        let text = "the requester of a get does not see the overhead of sending the data: L(n) cannot be seen";
+        Doubt::about("sender_unseen", "L", text.into())
+    })
 }
 
 /// A figure of a size, by name.

@@ -12,6 +12,8 @@ pub(super) struct SizeEstimate {
     pub(super) one_way: f64,
     /// From the start of a transfer until its end is known.
     pub(super) transfer: f64,
+    /// A request of a burst and its reply.
+    pub(super) request_rtt: f64,
     pub(super) o_s: f64,
     pub(super) o_r: f64,
     pub(super) latency: f64,
@@ -32,7 +34,10 @@ impl SizeEstimate {
     ) -> Self {
         let med = |values: Vec<f64>| median(values);
         let one_way = med(size.rtt_ns.clone()) / 2.0;
-        let request_rtt_ns = one_way + med(smallest.rtt_ns.clone()) / 2.0;
+        let transfer = med(size.transfer_ns.clone());
+        // Records of earlier versions have no transfers.
+        let of_halves = one_way + med(smallest.rtt_ns.clone()) / 2.0;
+        let request_rtt = if transfer.is_finite() { transfer } else { of_halves };
         let o_s = send_overhead(&size.issue, timer_ns).value_ns;
         let o_r = med(size.o_r_ns.clone());
         let of_done: fn(&Burst) -> &Vec<f64> = |burst| &burst.done_ns;
@@ -42,12 +47,13 @@ impl SizeEstimate {
         let longest = size.stream.last();
         let bound = |burst: &Burst| {
             let done_ns = med(burst.done_ns.clone()) - timer_ns;
-            steady::slowest_stage_at_most(done_ns, request_rtt_ns, burst.m)
+            steady::slowest_stage_at_most(done_ns, request_rtt, burst.m)
         };
         let busy = median_rise(&size.delayed, of_done) - med(size.d_measured_ns.clone());
         Self {
             one_way,
-            transfer: med(size.transfer_ns.clone()),
+            transfer,
+            request_rtt,
             o_s,
             o_r,
             latency: one_way - o_s - o_r,

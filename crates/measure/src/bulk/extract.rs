@@ -9,7 +9,7 @@
 //! * `o_s(n)`: short bursts of requests of n bytes alone, from quiet.
 //! * `o_r(n)`: one receive of n bytes after staying away. It is an upper bound if the receive had to wait for
 //!   a part of the bytes.
-//! * `L(n)` = T(n) - o_s(n) - o_r(n).
+//! * `L(n)` = T(n) - o_s(n) - o_r(n). It cannot be observed if the data of transfers come from the replier.
 //! * `g(n)`: the steady time per message of a stream, max(g(n), o_s(n) + o_r, rtt / window), unless the
 //!   processor or the window sets it. The rule is that of the signature.
 //!
@@ -17,7 +17,7 @@
 //! `G` is the slope of g(n). If the largest size of a segment only bounds g(n), that bound per byte is the
 //! upper bound of G.
 
-use super::data::BulkLaunch;
+use super::data::{BulkLaunch, Direction};
 use super::doubts;
 use super::estimate::{SizeEstimate, steady_rises};
 use super::launches::BulkLaunches;
@@ -63,6 +63,8 @@ impl BulkLaunches<'_> {
         Bulk {
             largest_bytes: None,
             small_bytes: self.data[0].shape.small_bytes,
+            direction: self.direction(),
+            transfer: self.data[0].shape.transfer,
             segments,
             changes,
             classic: self.classic(|e| e.one_way),
@@ -97,10 +99,14 @@ impl BulkLaunches<'_> {
         if self.count(at, |s| s.o_r_waited) as f64 > WAITED * o_r.samples as f64 {
             o_r.status = Status::UpperBound;
         }
-        let L = self.sampled(
+        let mut L = self.sampled(
             self.figure(at, |e| e.latency),
             self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
         );
+        // The requester does not see what the replier's processor does for the bytes of a get.
+        if self.direction() == Direction::Get {
+            L = L.without_value();
+        }
         let plateau = self.plateau(at);
         let g_of = |of: fn(&SizeEstimate) -> f64| {
             let samples = self.batches(at, |_, s| steady_rises(s, self.issuing_is_steady[at]));

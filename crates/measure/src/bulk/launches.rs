@@ -1,6 +1,6 @@
 //! Several launches of `bulk`, and their estimates by size.
 
-use super::data::{BulkLaunch, BulkSizeData};
+use super::data::{BulkLaunch, BulkSizeData, Direction};
 use super::estimate::{SizeEstimate, median_rise};
 use super::record::Bandwidth;
 use crate::figure::Figure;
@@ -97,16 +97,29 @@ impl<'a> BulkLaunches<'a> {
         let shape = self.data[0].shape.sizes.get(at);
         let (granted, window) = shape.map_or((0, 0), |size| (size.unpolled, size.window));
         let o_poll = self.o_poll().value;
-        let overheads =
-            Overheads { o_s_ns: self.figure(at, |e| e.o_s).value, o_r_ns: self.figure(0, |e| e.o_r).value };
+        let o_r_ns = self.figure(self.of_replies(at), |e| e.o_r).value;
+        let overheads = Overheads { o_s_ns: self.figure(at, |e| e.o_s).value, o_r_ns };
         let steady = self.figure(at, |e| e.steady).value;
         let depth = steady::depth(self.request_rtt(at), steady, window);
         steady::is_paced_by_polls(granted, o_poll, overheads, steady, depth)
     }
 
-    /// Returns the round trip of a request of the size `at` and a reply of the smallest size.
+    /// Returns the round trip of a request of a burst at the size `at` and its reply.
     pub(super) fn request_rtt(&self, at: usize) -> f64 {
-        self.figure(at, |e| e.one_way).value + self.figure(0, |e| e.one_way).value
+        self.figure(at, |e| e.request_rtt).value
+    }
+
+    /// Returns the direction of the data of transfers.
+    pub(super) fn direction(&self) -> Direction {
+        self.data[0].shape.direction
+    }
+
+    /// Returns the index of the size of the replies in bursts at the size `at`.
+    fn of_replies(&self, at: usize) -> usize {
+        match self.direction() {
+            Direction::Store => 0,
+            Direction::Get => at,
+        }
     }
 
     /// Returns the standard deviation of a round trip at the size `at`, as a share of the median.

@@ -6,15 +6,15 @@
 //! figure is known or the time is up. For each size n a pass measures
 //!
 //! * round trips with n bytes both ways: T(n);
-//! * with n bytes in the request and few in the reply: single transfers; requests alone (o_s(n)); bursts of 1 to M requests
-//!   (the surface; its far edge is the steady state, and g(n)); the two longest with half of the window and
-//!   with a delay, which show the term that sets the steady state;
+//! * with n bytes in the direction of the run and few in the other: single transfers; requests alone
+//!   (o_s(n)); bursts of 1 to M requests (the surface; its far edge is the steady state, and g(n)); the two
+//!   longest with half of the window and with a delay, which show the term that sets the steady state;
 //! * with few bytes in the request and n in the reply: a receive after staying away for 1.2 round trips
 //!   (o_r(n); Kielmann et al. 2000).
 //!
 //! A figure that is precise enough is not measured again: the time goes to figures with wide intervals.
 
-use super::data::{BulkLaunch, BulkShape, BulkSizeData, BulkSizeShape};
+use super::data::{BulkLaunch, BulkShape, BulkSizeData, BulkSizeShape, Direction};
 use super::search;
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
@@ -71,6 +71,8 @@ pub struct BulkPlan {
     pub shape: Option<BulkShape>,
     /// The largest size wanted.
     pub largest_bytes: usize,
+    /// The direction of the data of transfers.
+    pub direction: Direction,
     /// The time for the whole launch, on the layer's clock.
     pub budget_ns: f64,
     /// A figure is precise at this half-width, a share of the value.
@@ -93,7 +95,7 @@ pub fn run<R: SizedRequester>(
     bench.warm_up()?;
     let (shape, search_ns) = match &plan.shape {
         Some(shape) => (shape.clone(), Vec::new()),
-        None => choose(&mut bench, largest, progress)?,
+        None => choose(&mut bench, plan.direction, largest, progress)?,
     };
     let mut data = BulkLaunch {
         launch: plan.launch,
@@ -136,26 +138,44 @@ impl BulkSizeData {
 /// Chooses the sizes and the bursts of each, for all launches.
 fn choose<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
+    direction: Direction,
     largest: usize,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(BulkShape, Vec<(usize, f64)>), LayerError> {
     let found = search::sizes(bench, largest, || progress(0.0))?;
     progress(0.1);
     bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
-    let o_r_small_ns = few(|| {
-        let away = bench.round_trip()?;
-        let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
-        Ok(bench.receive_after(away)?.0)
-    })?;
+    let o_r_small_ns = pilot_receive(bench)?;
     let o_poll_ns = few(|| bench.empty_poll(TOGETHER))?;
     let mut sizes = Vec::with_capacity(found.sizes.len());
     for (nth, &size) in found.sizes.iter().enumerate() {
         let done = 0.1 + 0.1 * nth as f64 / found.sizes.len() as f64;
-        let pilot = BulkPilot { rest_ns: found.rest_ns, o_r_small_ns, o_poll_ns };
+        let pilot = BulkPilot { direction, rest_ns: found.rest_ns, o_r_small_ns, o_poll_ns };
         sizes.push(choose_for(bench, size, &pilot, || progress(done))?);
     }
     progress(0.2);
-    Ok((BulkShape { small_bytes: SMALL, sizes }, found.seen_ns))
+    let transfer = bench.layer.set_transfer(direction.transfer());
+    Ok((BulkShape { small_bytes: SMALL, direction, transfer, sizes }, found.seen_ns))
+}
+
+/// Returns the time of a receive at the current sizes, after staying away.
+fn pilot_receive<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
+    few(|| {
+        let away = bench.round_trip()?;
+        let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
+        Ok(bench.receive_after(away)?.0)
+    })
+}
+
+/// Prepares transfers of `bytes`.
+fn aim<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    direction: Direction,
+    bytes: usize,
+    rest_ns: f64,
+) -> Result<(), LayerError> {
+    let (request, reply) = direction.sizes(bytes, SMALL);
+    bench.set_transfer(direction.transfer(), (request, reply), rest_ns)
 }
 
 /// Returns the median of a few values.
@@ -166,6 +186,7 @@ fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerErr
 
 /// The figures of a layer from which the bursts of a size are chosen.
 struct BulkPilot {
+    direction: Direction,
     rest_ns: f64,
     /// o_r of the smallest reply.
     o_r_small_ns: f64,
@@ -175,21 +196,25 @@ struct BulkPilot {
 fn choose_for<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
-    &BulkPilot { rest_ns, o_r_small_ns, o_poll_ns }: &BulkPilot,
+    &BulkPilot { direction, rest_ns, o_r_small_ns, o_poll_ns }: &BulkPilot,
     goes_on: impl FnMut(),
 ) -> Result<BulkSizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = few(|| bench.round_trip())?;
-    bench.set_sizes(size_bytes, SMALL, rest_ns)?;
+    aim(bench, direction, size_bytes, rest_ns)?;
     let window = bench.layer.max_window();
     let rtt_ns = few(|| bench.round_trip())?;
     let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
+    let o_r_ns = match direction {
+        Direction::Store => o_r_small_ns,
+        Direction::Get => pilot_receive(bench)?,
+    };
     let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
     // A message takes at least the time to issue it, even if noise reduces the measured rise.
     let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
     let depth = steady::depth(rtt_ns, plateau_ns, window);
-    let busy_ns = o_s_ns + o_r_small_ns;
-    let overheads = Overheads { o_s_ns, o_r_ns: o_r_small_ns };
+    let busy_ns = o_s_ns + o_r_ns;
+    let overheads = Overheads { o_s_ns, o_r_ns };
     let unpolled = steady::unpolled(o_poll_ns, overheads, plateau_ns, depth);
     let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
     let deep = (steady::BURST_OVER_DEPTH * depth.max(unpolled)).min(LONGEST_AT_MOST);
@@ -239,7 +264,8 @@ fn passes<R: SizedRequester>(
             let by_passes =
                 ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_WITHOUT_TIME as f64;
             progress(0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0));
-            let size = SizeRun { shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns: *timer_ns };
+            let (direction, timer_ns) = (shape.direction, *timer_ns);
+            let size = SizeRun { direction, shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns };
             all_known &= size.measure(bench, pass)?;
         }
         if all_known && pass >= PASSES_AT_LEAST {
@@ -251,6 +277,7 @@ fn passes<R: SizedRequester>(
 
 /// One size in the course of a launch.
 struct SizeRun<'a> {
+    direction: Direction,
     shape: &'a BulkSizeShape,
     data: &'a mut BulkSizeData,
     plan: &'a BulkPlan,
@@ -303,6 +330,10 @@ impl SizeRun<'_> {
         burst.map(|burst| burst.issue_ns.iter().map(|ns| ns / m as f64).collect()).unwrap_or_default()
     }
 
+    fn aim<R: SizedRequester>(&self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+        aim(bench, self.direction, self.shape.size_bytes, self.shape.rest_ns)
+    }
+
     fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
@@ -311,14 +342,14 @@ impl SizeRun<'_> {
     }
 
     fn transfers<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-        let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
-        bench.set_sizes(size_bytes, SMALL, rest_ns)?;
+        self.aim(bench)?;
+        let trips = self.shape.trips;
         self.data.transfer_samples += settled_round_trips(bench, trips, &mut self.data.transfer_ns)?;
         Ok(())
     }
 
     fn requests_alone<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-        bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
+        self.aim(bench)?;
         bench.round_trip()?;
         for burst in &mut self.data.issue {
             burst.per_batch = self.shape.trips.min(BATCH / burst.m).max(1);
@@ -331,7 +362,7 @@ impl SizeRun<'_> {
 
     /// Measures a row of the surface, and the bursts that show which term sets its far edge.
     fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
-        bench.set_sizes(self.shape.size_bytes, SMALL, self.shape.rest_ns)?;
+        self.aim(bench)?;
         bench.set_unpolled(self.shape.unpolled);
         self.stream(bench)?;
         if !self.data.half_window.is_empty() {
@@ -367,7 +398,10 @@ impl SizeRun<'_> {
 
     fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
         let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
-        bench.set_sizes(SMALL, size_bytes, rest_ns)?;
+        match self.direction {
+            Direction::Store => bench.set_sizes(SMALL, size_bytes, rest_ns)?,
+            Direction::Get => self.aim(bench)?,
+        }
         let away = bench.layer.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
         bench.receive_after(away)?;
         let mut batch = Vec::with_capacity(trips);

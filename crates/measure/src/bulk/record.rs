@@ -1,6 +1,7 @@
 //! The record of the verb `bulk`.
 
-use super::data::BulkLaunch;
+use super::data::{BulkLaunch, Direction};
+use crate::layer::Transfer;
 use crate::record::parameter::{Parameter, PerByte, Status};
 use crate::record::plateau::Plateau;
 use crate::stats::Interval;
@@ -22,6 +23,12 @@ pub struct Bulk {
     pub largest_bytes: Option<usize>,
     /// Bytes of the message in the other direction, if only one direction carries the size.
     pub small_bytes: usize,
+    /// The direction of the data of transfers, bursts and streams.
+    #[serde(default)]
+    pub direction: Direction,
+    /// The way in which they move their bytes.
+    #[serde(default)]
+    pub transfer: Transfer,
     /// The figures of each size, ascending.
     pub sizes: Vec<SizeFigures>,
     /// Ranges of sizes in which time rises in a straight line, ascending. Each but the first
@@ -32,6 +39,10 @@ pub struct Bulk {
     pub changes: Vec<Change>,
     /// The classic fit T0 + n / R∞, and what it says of small messages.
     pub classic: Classic,
+    /// The same fit to transfer(n), the T(n) of Culler et al. 1996. Null in records of earlier
+    /// versions.
+    #[serde(default)]
+    pub classic_of_transfer: Option<Classic>,
     /// Whether the processor is free while data moves.
     pub overlap: BulkOverlap,
     /// The data of every launch.
@@ -39,10 +50,6 @@ pub struct Bulk {
 }
 
 /// The figures of messages of one size n.
-    /// The same fit to transfer(n), the T(n) of Culler et al. 1996. Null in records of earlier
-    /// versions.
-    #[serde(default)]
-    pub classic_of_transfer: Option<Classic>,
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_snake_case, reason = "the notation of the LogP papers")]
 pub struct SizeFigures {
@@ -50,18 +57,20 @@ pub struct SizeFigures {
     pub size_bytes: usize,
     /// T(n): one-way time, half of a round trip of n bytes both ways.
     pub T: Parameter,
-    /// Time of a store: from the start of a request of n bytes until its small reply is handled.
-    /// It is the T(n) of Culler et al. 1996. Unobservable in records of earlier versions.
+    /// Time of a transfer: from the start of a request of n bytes until its small reply is handled,
+    /// or, for a get, from the start of a small request until n bytes have come. It is the T(n) of
+    /// Culler et al. 1996. Unobservable in records of earlier versions.
     #[serde(default = "Parameter::unobservable")]
     pub transfer: Parameter,
-    /// Processor time to issue the message.
+    /// Processor time to issue the message, or the request of a get.
     pub o_s: Parameter,
     /// Processor time to receive the message; an upper bound where a receive had to wait for
     /// a part of it.
     pub o_r: Parameter,
     /// Least time between messages that the layer sustains.
     pub g: Parameter,
-    /// T(n) - o_s(n) - o_r(n): time on the way that takes no processor.
+    /// T(n) - o_s(n) - o_r(n): time on the way that takes no processor. Unobservable with gets,
+    /// whose requester does not see the overhead of sending the data.
     pub L: Parameter,
     /// What set the steady state of a stream of such messages.
     pub plateau: Plateau,

@@ -3,6 +3,7 @@
 //! No statement goes beyond its interval. The share of the data that a processor carries is stated only if
 //! the interval of that share decides it.
 
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::record::{Bulk, Carried, Overlaps, SizeFigures};
 use netdyno_measure::record::Status;
 use netdyno_measure::show::{Percent, bytes, rate, time_and_interval};
@@ -12,7 +13,11 @@ use netdyno_measure::stats::Interval;
 pub fn verdict(bulk: &Bulk) -> String {
     let parts = [smallest(bulk), fastest(bulk), half(bulk)];
     let mut parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.push(carried("sending", &bulk.overlap.sending));
+    let verb = match bulk.direction {
+        Direction::Store => "sending",
+        Direction::Get => "starting a get",
+    };
+    parts.push(carried(verb, &bulk.overlap.sending));
     parts.push(carried("receiving", &bulk.overlap.receiving));
     parts.join("; ")
 }

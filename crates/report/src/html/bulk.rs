@@ -40,7 +40,7 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
         section {
             div.keep {
                 h2 id=(subject.id) { (subject.label) }
-                p.facts { (super::circumstances::of_sizes(subject.result)) }
+                p.facts { (super::circumstances::of_sizes(subject.result)) @if let Some(way) = text::way(subject.found) { " · " (way) } }
                 h3 { "Where the time of a message goes, over its size n" }
                 (times::figure(subject))
             }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses only a part")]
 
 use netdyno_layers::sim::{SimMessenger, SimRegistrar};
-use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::completion;
 use netdyno_measure::completion::data::CompletionLaunch;
@@ -107,6 +107,7 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
                 launch,
                 shape: shape.clone(),
                 largest_bytes: 256 << 10,
+                direction: Direction::Store,
                 budget_ns: 1e9,
                 precision: 0.05,
                 confidence: 0.95,

@@ -1,4 +1,4 @@
-//! The known values for messages of one size with small replies.
+//! The known values for messages of one size with small messages in the other direction.
 
 use netdyno_measure::record::Limit;
 use netdyno_protocol::sim::Truth;
@@ -29,19 +29,30 @@ pub struct Known {
 }
 
 impl Known {
+    /// Returns the values of requests of `bytes` with small replies.
     pub fn of(truth: &Truth, bytes: usize) -> Self {
+        Self::between(truth, bytes, 1)
+    }
+
+    /// Returns the values of small requests with replies of `bytes`.
+    pub fn of_get(truth: &Truth, bytes: usize) -> Self {
+        Self::between(truth, 1, bytes)
+    }
+
+    fn between(truth: &Truth, request: usize, reply: usize) -> Self {
+        let bytes = request.max(reply);
         let way =
             |bytes| ns(truth.o_s_of(bytes) + truth.l_of(bytes) + truth.data_of(bytes) + truth.o_r_of(bytes));
         Self {
             one_way: way(bytes),
             transfer: way(bytes) + way(1),
-            o_s: ns(truth.o_s_of(bytes)),
+            o_s: ns(truth.o_s_of(request)),
             o_r: ns(truth.o_r_of(bytes)),
             o_poll: ns(truth.o_poll_ps),
             g: ns(truth.g_ps + truth.data_of(bytes)),
             latency: ns(truth.l_of(bytes) + truth.data_of(bytes)),
-            busy: ns(truth.o_s_of(bytes) + truth.o_r_of(1)),
-            turnaround: ns(truth.o_r_of(bytes) + truth.o_s_of(1)),
+            busy: ns(truth.o_s_of(request) + truth.o_r_of(reply)),
+            turnaround: ns(truth.o_r_of(request) + truth.o_s_of(reply)),
             by_window: (way(bytes) + way(1)) / truth.window as f64,
         }
     }

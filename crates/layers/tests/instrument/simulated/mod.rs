@@ -5,7 +5,7 @@ pub mod known;
 
 use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::bulk;
-use netdyno_measure::bulk::data::BulkLaunch;
+use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::logp;
 use netdyno_measure::logp::data::LaunchData;
@@ -62,8 +62,20 @@ pub fn signatures(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<
         .collect()
 }
 
-/// Runs launches of all sizes up to the largest. The first launch chooses the shape of all.
+/// Runs launches of stores of all sizes up to the largest. The first launch chooses the shape of all.
 pub fn sizes(truth: Truth, seed: u64, count: usize, largest_bytes: usize, budget_ns: f64) -> Vec<BulkLaunch> {
+    transfers(truth, Direction::Store, seed, count, (largest_bytes, budget_ns))
+}
+
+/// Runs launches of transfers in one direction, of all sizes up to the largest. The first launch chooses the
+/// shape of all.
+pub fn transfers(
+    truth: Truth,
+    direction: Direction,
+    seed: u64,
+    count: usize,
+    (largest_bytes, budget_ns): (usize, f64),
+) -> Vec<BulkLaunch> {
     let mut shape = None;
     (0..count)
         .map(|launch| {
@@ -71,6 +83,7 @@ pub fn sizes(truth: Truth, seed: u64, count: usize, largest_bytes: usize, budget
                 launch,
                 shape: shape.clone(),
                 largest_bytes,
+                direction,
                 budget_ns,
                 precision: 0.02,
                 confidence: 0.95,

@@ -32,7 +32,7 @@ pub fn others(subjects: &[Subject<'_>]) -> [Chart; 2] {
         axes: (OVER_MESSAGES, ("bytes per second", round_rate, None)),
         curves: curves(subjects, |subject, size| rate_point(subject, size, Some(&size.streaming))),
         caption: html! {
-            "n over the steady time per message of a stream: messages of n bytes one after the other, as many under way as the window allows, small replies. "
+            "n over the steady time per message of a stream: transfers of n bytes one after the other, as many under way as the window allows, small messages the other way. "
             "What one message at a time reaches, n / T(n), is in the tips."
         },
     };
@@ -52,7 +52,7 @@ pub fn others(subjects: &[Subject<'_>]) -> [Chart; 2] {
 pub fn transfers(subjects: &[Subject<'_>]) -> Option<[Chart; 2]> {
     let size = (HALF, 320.0);
     let time = Chart {
-        heading: html! { "Time of a transfer: n bytes and a small reply" },
+        heading: html! { "Time of a transfer: n bytes one way, a small message the other" },
         label: "transfer(n) of all layers".into(),
         size,
         axes: (OVER_MESSAGES, ("time until the reply", round_time, None)),
