@@ -4,7 +4,8 @@ use crate::figure::{Figure, times};
 use crate::lines::Lines;
 use crate::logp::plateau;
 use netdyno_measure::contention::extract::extract;
-use netdyno_measure::contention::record::{Compared, Contention, ManyToOne, Quotient, Rate};
+use netdyno_measure::contention::places::Bisected;
+use netdyno_measure::contention::record::{Bisection, Compared, Contention, ManyToOne, Quotient, Rate};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::show::{NONE, counted, number_and_interval, per_second, time, time_and_interval};
 use std::slice;
@@ -32,6 +33,7 @@ fn plain_lines(found: &Contention) -> Vec<String> {
     lines.extend(many_to_one(found));
     lines.push(one_to_many(found));
     lines.extend(rates(&found.rates));
+    lines.extend(found.bisection.as_ref().map(bisection));
     lines
 }
 
@@ -127,6 +129,29 @@ fn rates(rates: &[Rate]) -> Vec<String> {
     lines
 }
 
+/// Says what separates the halves of the processes.
+pub fn halves_by(by: Bisected) -> &'static str {
+    match by {
+        Bisected::Ranks => "the order of the ranks",
+        Bisected::Processors => "the order of the processors",
+        Bisected::Hosts => "the hosts",
+        Bisected::HostsInPart => "the hosts, with some pairs within one",
+    }
+}
+
+/// Describes the rates of pairs across the bisection and of neighbours.
+fn bisection(of: &Bisection) -> String {
+    format!(
+        "{} across the bisection by {}: {}, between neighbours {}, across / neighbours {} (model {})",
+        counted(of.pairs, "pair", "pairs"),
+        halves_by(of.by),
+        per_second(of.across_per_s.value),
+        per_second(of.neighbours_per_s.value),
+        ratio(Some(of.ratio)),
+        of.model
+    )
+}
+
 /// Returns the figures beside the parameters. The figures of a comparison have names with dots, such as
 /// `many_to_one.3.ratio`.
 pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
@@ -159,6 +184,11 @@ pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
         let name = format!("rate.{}", rate.pairs);
         figures.push(quotient(&name, "messages_per_s", rate.messages_per_s));
         figures.push(quotient(&format!("{name}.ratio"), "ratio", rate.ratio));
+    }
+    if let Some(of) = &found.bisection {
+        figures.push(quotient("bisection.across", "messages_per_s", of.across_per_s));
+        figures.push(quotient("bisection.neighbours", "messages_per_s", of.neighbours_per_s));
+        figures.push(quotient("bisection.ratio", "ratio", of.ratio));
     }
     figures
 }

@@ -16,6 +16,18 @@ pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.collect::<BTreeSet<_>>().len()
 }
 
+/// Returns the number of each text, from 0, in the order of their first appearance.
+pub fn numbered<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut number = |text| {
+        seen.iter().position(|other| *other == text).unwrap_or_else(|| {
+            seen.push(text);
+            seen.len() - 1
+        })
+    };
+    texts.map(&mut number).collect()
+}
+
 /// Waits for `procs` workers and returns them by rank; workers without a rank stay in the order of their
 /// arrival. `look` is called whenever no worker arrives for a while, and its error ends the wait.
 pub fn gather(

@@ -9,6 +9,7 @@ use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
+use netdyno_measure::contention::places::Places;
 use netdyno_measure::contention::step::{Counted, Cue, Step};
 use netdyno_measure::task::Data;
 use std::fmt::Display;
@@ -31,9 +32,10 @@ pub fn launch(
     let mut crowd = Crowd::begin(bench, plan, interrupt)?;
     let (began, budget) = (Instant::now(), Duration::from_nanos(plan.budget_ns as u64));
     let mut is_over = || began.elapsed() >= budget;
-    let mut data = direct(plan, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
+    let places = Places::of(plan.procs, &crowd.started.machine_of, &bench.cpus);
+    let mut data = direct(plan, &places, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
     data.preemptions = crowd.preemptions;
-    let machines = crowd.started.machines;
+    let machines = crowd.started.machines();
     if bench.layer.is_of_library() {
         crowd.workers.dismiss();
     }

@@ -84,7 +84,7 @@ impl<'a> Pair<'a> {
                     if bench.layer.is_of_library() {
                         self.workers.dismiss();
                     }
-                    return Ok(Launched { data: *data, library, machines: self.started.machines });
+                    return Ok(Launched { data: *data, library, machines: self.started.machines() });
                 }
                 (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),

@@ -2,7 +2,7 @@
 //! processes of the job in which this command runs.
 
 use crate::hosts::secret;
-use crate::job::gather::{distinct, gather};
+use crate::job::gather::{gather, numbered};
 use crate::launch::bench::{Bench, REPLIER};
 use crate::launch::end::{AFTERMATH, End};
 use crate::launch::origin::Origin;
@@ -20,15 +20,20 @@ use std::io;
 pub struct Started {
     /// The launcher's job.
     pub job: Option<Job>,
-    /// Number of machines on which the workers run.
-    pub machines: usize,
+    /// The machine of each worker, numbered from 0.
+    pub machine_of: Vec<usize>,
     /// The workers' files in shared memory, removed after the job has ended.
     pub leftovers: Leftovers,
 }
 
 impl Started {
-    fn new(job: Option<Job>, machines: usize) -> Self {
-        Self { job, machines, leftovers: Leftovers::default() }
+    fn new(job: Option<Job>, machine_of: Vec<usize>) -> Self {
+        Self { job, machine_of, leftovers: Leftovers::default() }
+    }
+
+    /// Returns the number of machines on which the workers run.
+    pub fn machines(&self) -> usize {
+        self.machine_of.iter().max().map_or(0, |last| last + 1)
     }
 }
 
@@ -56,13 +61,13 @@ pub fn workers(
     workers: &mut Workers,
     interrupt: &Interrupt,
 ) -> Result<Started, End> {
-    let machines = match &bench.origin {
+    let machine_of = match &bench.origin {
         Origin::Launcher(launcher) => {
             return by_launcher(launcher, procs, bench, workers, interrupt);
         }
         Origin::Job(ranks) => {
             ranks.launch(bench.layer, workers, interrupt)?;
-            ranks.machines()
+            numbered(ranks.hosts().iter().map(|host| &host.machine[..]))
         }
         Origin::Peer(peer) => {
             for rank in 0..procs {
@@ -71,16 +76,17 @@ pub fn workers(
                     _ => workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?,
                 };
             }
-            if peer.is_this_host() { 1 } else { 2 }
+            let is_elsewhere = |rank: usize| rank == REPLIER && !peer.is_this_host();
+            (0..procs).map(|rank| usize::from(is_elsewhere(rank))).collect()
         }
         Origin::Children | Origin::Server(_) => {
             for _ in 0..procs {
                 workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?;
             }
-            1
+            vec![0; procs]
         }
     };
-    Ok(Started::new(None, machines))
+    Ok(Started::new(None, machine_of))
 }
 
 fn by_launcher(
@@ -111,11 +117,11 @@ fn by_launcher(
                 "'{program}' ended ({status}) before its {procs} processes had come: {words}"
             ))),
         })?;
-    let machines = distinct(guests.iter().map(|guest| &guest.machine[..]));
+    let machine_of = numbered(guests.iter().map(|guest| &guest.machine[..]));
     for guest in guests {
         workers.enlist(guest.control)?;
     }
-    Ok(Started::new(Some(job), machines))
+    Ok(Started::new(Some(job), machine_of))
 }
 
 /// Returns the launcher's own message about the failure of its processes.

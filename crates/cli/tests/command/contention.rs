@@ -2,6 +2,7 @@
 
 use crate::common::error_of;
 use crate::common::schemas::record;
+use netdyno_measure::contention::places::Bisected;
 use netdyno_measure::record::Status;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
@@ -19,6 +20,9 @@ fn the_simulated_layer_gives_the_ratios_of_the_model() {
         assert!((at.ratio.value / at.model - 1.0).abs() < 0.01 && at.ratio.ci.is_some(), "{at:?}");
     }
     assert!((found.one_to_many.ratio.value - 1.0).abs() < 0.01);
+    let bisection = found.bisection.as_ref().unwrap();
+    assert_eq!((bisection.pairs, bisection.by), (3, Bisected::Ranks));
+    assert!((bisection.ratio.value - 1.0).abs() < 0.01 && bisection.ratio.ci.is_some(), "{bisection:?}");
     assert!(result.doubts.is_empty(), "{:?}", result.doubts);
 }
 

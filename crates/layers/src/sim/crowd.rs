@@ -7,6 +7,7 @@ use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
 use netdyno_measure::contention::member::Member;
 use netdyno_measure::contention::performer::Performer;
+use netdyno_measure::contention::places::Places;
 use netdyno_measure::contention::step::{Counted, Step};
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::sim::{Crowd, Truth};
@@ -27,7 +28,15 @@ pub fn launch(
 ) -> Result<CrowdData, LayerError> {
     let mut crowd = Crowd::new(truth, plan.procs, size_bytes, plan.seed);
     // No time limit holds in virtual time.
-    direct(plan, Some(ENOUGH), &mut |step| run(&mut crowd, truth.window, step), &mut || false, progress)
+    let places = Places::by_rank(plan.procs);
+    direct(
+        plan,
+        &places,
+        Some(ENOUGH),
+        &mut |step| run(&mut crowd, truth.window, step),
+        &mut || false,
+        progress,
+    )
 }
 
 /// Runs a step: all requesters warm up, then all of them count, then all of them stop.

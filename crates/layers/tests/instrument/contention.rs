@@ -5,6 +5,7 @@
 //! * K to one: the receiver takes s = max(g, o_s + o_r) for each message. Each requester sees
 //!   max(K s, rtt / window).
 //! * Half to half: each pair performs as it does alone.
+//! * Across the bisection: as neighbours, because pairs do not notice each other.
 //! * One to many: the sender's interface and processor limit the stream as before. The sender has a window
 //!   for each replier.
 
@@ -118,6 +119,14 @@ fn check(text: &str, procs: usize) -> Option<Limit> {
         }
         assert_near(at.slowest_over_fastest.value, 1.0, &what(&format!("shares of {k}")));
     }
+    assert_eq!(found.bisection.is_some(), procs >= 4);
+    if let Some(bisection) = &found.bisection {
+        let pairs = (procs / 2) as f64;
+        assert_eq!((bisection.pairs, bisection.model), (procs / 2, 1.0));
+        assert_near(bisection.ratio.value, 1.0, &what("across over neighbours"));
+        assert_near(bisection.across_per_s.value, pairs * 1e9 / alone, &what("the rate across"));
+        assert_near(bisection.neighbours_per_s.value, pairs * 1e9 / alone, &what("the rate of neighbours"));
+    }
     for rate in &found.rates {
         assert_near(rate.ratio.value, rate.pairs as f64, &what("rate"));
     }
@@ -160,6 +169,10 @@ fn with_noise_pairs_in_the_crowd_are_as_alone() {
         for at in &found.many_to_one {
             assert_near(at.ratio.value, at.model, "many to one");
         }
+        let bisection = found.bisection.unwrap().ratio;
+        assert_near(bisection.value, 1.0, "across over neighbours");
+        covered += usize::from(bisection.ci.unwrap().contains(1.0));
+        intervals += 1;
         for compared in &found.halves.compared {
             assert_near(compared.ratio.unwrap().value, 1.0, &compared.parameter);
             covered += usize::from(compared.difference_ns.ci.unwrap().contains(0.0));

@@ -3,6 +3,7 @@
 //! Every requester measures time on its own clock; no time here is a difference of two clocks. All times
 //! exclude the cost of reading the clock.
 
+use super::places::Bisected;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,13 @@ pub struct CrowdData {
     /// Round trips by the rank of the requester, then by that of the replier; null on the
     /// diagonal. One pair at a time.
     pub rtt: Vec<Vec<Option<Timed>>>,
+    /// The ranks in the order of their places: those of a host together, and within a host ascending
+    /// by processor. Empty in records of earlier versions.
+    #[serde(default)]
+    pub order: Vec<usize>,
+    /// What separates the first half of that order from the second.
+    #[serde(default)]
+    pub bisected_by: Bisected,
     /// Repetitions of all streams, each in a different order.
     pub rounds: Vec<Round>,
     /// Number of times that the system took the processor from a requester, or that other processes kept it
@@ -61,6 +69,13 @@ pub struct Round {
     pub many_to_one: Vec<Vec<Timed>>,
     /// Times per message of several pairs at once.
     pub pairs: Vec<PairsAtOnce>,
+    /// Times per message of the pairs across the bisection, all at once: place i to place i + P/2.
+    /// Empty with fewer than 4 processes, and in records of earlier versions.
+    #[serde(default)]
+    pub across: Vec<Timed>,
+    /// Times per message of the pairs of neighbours, all at once: place 0 to 1, 2 to 3.
+    #[serde(default)]
+    pub neighbours: Vec<Timed>,
 }
 
 /// The times of a pair.

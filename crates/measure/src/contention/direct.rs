@@ -5,6 +5,7 @@
 //! order. Drift of the machine therefore cancels out of the ratios within a launch.
 
 use super::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
+use super::places::Places;
 use super::step::{Activity, Assignment, Counted, Step};
 use crate::layer::LayerError;
 use crate::steady;
@@ -28,6 +29,9 @@ const ROUNDS_SHARE: f64 = 0.6;
 /// The shortest and the longest time for which a stream is counted.
 const COUNT_AT_LEAST_NS: f64 = 1e6;
 const COUNT_AT_MOST_NS: f64 = 20e6;
+
+/// The smallest number of processes that have a bisection.
+pub(super) const BISECTED_FROM: usize = 4;
 
 /// The plan of one launch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,15 +68,18 @@ enum Part {
     OneToMany,
     ManyToOne { requesters: usize },
     Pairs { at: usize, pairs: usize },
+    Across,
+    Neighbours,
 }
 
 /// Directs one launch.
 ///
-/// `run` executes a step and returns the counts of its requesters, in their order. `enough` is the number
+/// `places` are those of the processes. `run` executes a step and returns the counts of its requesters, in their order. `enough` is the number
 /// of messages that completes the count of a stream, whatever the time. `is_over` reports that the launch's
 /// time is up; no further round begins then, except the first one.
 pub fn direct<E: From<LayerError>>(
     plan: &CrowdPlan,
+    places: &Places,
     enough: Option<u64>,
     run: &mut dyn FnMut(&Step) -> Result<Vec<Counted>, E>,
     is_over: &mut dyn FnMut() -> bool,
@@ -82,6 +89,7 @@ pub fn direct<E: From<LayerError>>(
     let share_ns = ROUNDS_SHARE * plan.budget_ns / (ROUNDS * parts.len()) as f64;
     let mut director = Director {
         plan,
+        places,
         enough,
         count_ns: share_ns.clamp(COUNT_AT_LEAST_NS, COUNT_AT_MOST_NS),
         shape: CrowdShape::default(),
@@ -96,6 +104,8 @@ pub fn direct<E: From<LayerError>>(
         launch: plan.launch,
         procs: plan.procs,
         shape: director.shape.clone(),
+        order: places.order.clone(),
+        bisected_by: places.by,
         ..CrowdData::default()
     };
     for requester in 0..plan.procs {
@@ -124,6 +134,10 @@ fn parts(procs: usize) -> Vec<Part> {
     parts.extend(ALL_DOINGS.map(Part::Alone));
     parts.extend(ALL_DOINGS.map(Part::Halves));
     parts.extend((1..procs).map(|requesters| Part::ManyToOne { requesters }));
+    // Fewer processes have the same pairs in both patterns.
+    if procs >= BISECTED_FROM {
+        parts.extend([Part::Across, Part::Neighbours]);
+    }
     parts.extend(in_between(procs).enumerate().map(|(at, pairs)| Part::Pairs { at, pairs }));
     parts
 }
@@ -146,6 +160,7 @@ impl Round {
 
 struct Director<'a, E> {
     plan: &'a CrowdPlan,
+    places: &'a Places,
     enough: Option<u64>,
     count_ns: f64,
     shape: CrowdShape,
@@ -208,6 +223,8 @@ impl<E: From<LayerError>> Director<'_, E> {
                 round.many_to_one[requesters - 1] = counted.iter().map(|counted| counted.times[0]).collect();
             }
             Part::Pairs { at, pairs } => round.pairs[at].streams = self.pairs(Doing::Stream, pairs)?,
+            Part::Across => round.across = self.between(Doing::Stream, &self.places.across())?,
+            Part::Neighbours => round.neighbours = self.between(Doing::Stream, &self.places.neighbours())?,
         }
         Ok(())
     }
@@ -219,8 +236,16 @@ impl<E: From<LayerError>> Director<'_, E> {
 
     /// Measures `pairs` pairs at once: requester 2i, replier 2i + 1.
     fn pairs(&mut self, doing: Doing, pairs: usize) -> Result<Vec<Timed>, E> {
-        let step =
-            (0..pairs).map(|pair| (2 * pair, self.assignment(doing, vec![2 * pair + 1], self.shape.window)));
+        let pairs: Vec<(usize, usize)> = (0..pairs).map(|pair| (2 * pair, 2 * pair + 1)).collect();
+        self.between(doing, &pairs)
+    }
+
+    /// Measures these pairs of requester and replier at once.
+    fn between(&mut self, doing: Doing, pairs: &[(usize, usize)]) -> Result<Vec<Timed>, E> {
+        let assigned = |&(requester, replier): &(usize, usize)| {
+            (requester, self.assignment(doing, vec![replier], self.shape.window))
+        };
+        let step = pairs.iter().map(assigned);
         let counted = self.run_step(step.collect())?;
         Ok(counted.iter().map(|counted| counted.times[0]).collect())
     }

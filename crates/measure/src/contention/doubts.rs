@@ -85,6 +85,7 @@ fn ratios(found: &Contention, precision: f64) -> Vec<Wanted> {
     ratios.extend(halves.filter_map(|c| Some((format!("{} in the crowd", c.parameter), c.ratio?))));
     ratios.extend(found.many_to_one.iter().map(|k| (format!("{} to one", k.requesters), k.ratio)));
     ratios.extend(found.rates.iter().map(|rate| (format!("rate of {} pairs", rate.pairs), rate.ratio)));
+    ratios.extend(found.bisection.iter().map(|of| ("across / neighbours".to_owned(), of.ratio)));
     let wanted = |(name, ratio): (String, Quotient)| Wanted {
         name,
         value: ratio.value,

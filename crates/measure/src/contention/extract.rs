@@ -9,8 +9,11 @@
 //! o_r. The predicate for the term that sets the time per message is that of the signature.
 
 use super::data::{CrowdData, PairTimes, Round, Timed};
+use super::direct::BISECTED_FROM;
 use super::doubts;
-use super::record::{Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate};
+use super::record::{
+    Bisection, Compared, Contention, Halves, ManyToOne, OneToMany, PairTrip, Pairs, Quotient, Rate,
+};
 use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
@@ -46,6 +49,7 @@ pub fn extract(
         },
         many_to_one: (1..procs).map(|requesters| many_to_one(&launches, requesters)).collect(),
         rates: rates(&launches, procs),
+        bisection: bisection(&launches, procs),
         plateau,
         launches: data.to_vec(),
     };
@@ -247,6 +251,28 @@ fn rates(launches: &CrowdLaunches<'_>, procs: usize) -> Vec<Rate> {
         rates.push(rate(procs / 2, &|round| together(&streams(round))));
     }
     rates
+}
+
+/// Returns the rates of pairs across the bisection and of neighbours. Records of earlier versions have none.
+fn bisection(launches: &CrowdLaunches<'_>, procs: usize) -> Option<Bisection> {
+    let pairs = procs / 2;
+    let has = |round: &Round| round.across.len() == pairs && round.neighbours.len() == pairs;
+    let all_have = launches.data.iter().all(|launch| launch.rounds.iter().all(has));
+    if procs < BISECTED_FROM || !all_have {
+        return None;
+    }
+    let rate = |of: fn(&Round) -> &Vec<Timed>| {
+        move |launch: &CrowdData| over_rounds(launch, |round| 1e9 * together(of(round)))
+    };
+    let (across, neighbours) = (rate(|round| &round.across), rate(|round| &round.neighbours));
+    Some(Bisection {
+        pairs,
+        by: launches.data[0].bisected_by,
+        across_per_s: launches.quotient(across),
+        neighbours_per_s: launches.quotient(neighbours),
+        ratio: launches.quotient(|launch| across(launch) / neighbours(launch)),
+        model: 1.0,
+    })
 }
 
 fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {

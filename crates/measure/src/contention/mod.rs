@@ -4,6 +4,7 @@
 //! * [`step`]: the joint activity of several processes: assignments and counts.
 //! * [`member`]: the trait of a requester with several peers.
 //! * [`performer`]: a requester in a step, one call at a time. [`cues`]: a step from beginning to end.
+//! * [`places`]: the order of the processes by host and processor.
 //! * [`direct`]: the steps of one launch. [`data`]: its measurements.
 //! * [`extract`]: figures and parameters computed from several launches. [`doubts`]: warnings about them.
 //! * [`record`]: the record of the verb.
@@ -15,5 +16,6 @@ pub mod doubts;
 pub mod extract;
 pub mod member;
 pub mod performer;
+pub mod places;
 pub mod record;
 pub mod step;

@@ -1,6 +1,7 @@
 //! The record of the verb `contention`.
 
 use super::data::CrowdData;
+use super::places::Bisected;
 use crate::record::parameter::Parameter;
 use crate::record::plateau::Plateau;
 use crate::stats::Interval;
@@ -27,6 +28,10 @@ pub struct Contention {
     pub many_to_one: Vec<ManyToOne>,
     /// Rates of several pairs at once.
     pub rates: Vec<Rate>,
+    /// Pairs across the bisection against pairs of neighbours. Null with fewer than 4 processes, and in
+    /// records of earlier versions.
+    #[serde(default)]
+    pub bisection: Option<Bisection>,
     /// The data of every launch.
     pub launches: Vec<CrowdData>,
 }
@@ -131,5 +136,23 @@ pub struct Rate {
     /// That rate over the rate of one pair.
     pub ratio: Quotient,
     /// The ratio by the LogP model: the number of pairs.
+    pub model: f64,
+}
+
+/// The rates of two patterns of the same processes: pairs with one end in each half, and pairs of
+/// neighbours. The ratio shows whether the middle of the network carries less than its ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bisection {
+    /// Number of pairs at once, in each pattern.
+    pub pairs: usize,
+    /// What separates the halves.
+    pub by: Bisected,
+    /// Answered requests per second of all pairs across: place i to place i + P/2.
+    pub across_per_s: Quotient,
+    /// Answered requests per second of all pairs of neighbours: place 0 to 1, 2 to 3.
+    pub neighbours_per_s: Quotient,
+    /// The rate across over that of neighbours.
+    pub ratio: Quotient,
+    /// The ratio by the LogP model: 1, because pairs do not notice each other.
     pub model: f64,
 }

@@ -7,9 +7,9 @@ mod matrix;
 use super::grid::{grid, heads, row};
 use super::parts::{pretty, shown, sound, time, with_minus};
 use super::tables::two_lines;
-use crate::contention::ratio;
+use crate::contention::{halves_by, ratio};
 use maud::{Markup, html};
-use netdyno_measure::contention::record::{Compared, Contention, Quotient};
+use netdyno_measure::contention::record::{Bisection, Compared, Contention, Quotient};
 use netdyno_measure::record::{LayerResult, Parameter};
 use netdyno_measure::show::{NONE, counted, number, per_second, percent, time_and_interval};
 use netdyno_measure::stats::Interval;
@@ -42,6 +42,9 @@ fn section(subject: &Subject<'_>) -> Markup {
                 }
             }
             div.keep { h3 { (counted(found.halves.pairs, "pair", "pairs")) " at once: what becomes of a pair's parameters" } (halves(found)) }
+            @if let Some(of) = &found.bisection {
+                div.keep { h3 { (counted(of.pairs, "pair", "pairs")) " across the bisection and between neighbours" } (bisection(of)) }
+            }
             (numbers(found))
         }
     }
@@ -96,6 +99,13 @@ fn sentences(found: &Contention) -> Vec<String> {
             to_many.ratio.ci.and_then(meaning).unwrap_or_default()
         ));
     }
+    if let Some(of) = found.bisection.as_ref().filter(|of| is_known(&of.ratio)) {
+        sentences.push(format!(
+            "Pairs across the bisection by {} get {} times as many messages through as neighbours; by the LogP model as many.",
+            halves_by(of.by),
+            ratio(Some(of.ratio))
+        ));
+    }
     sentences
 }
 
@@ -118,6 +128,25 @@ fn halves(found: &Contention) -> Markup {
     html! {
         (grid(true, &heads(names), &html! { @for compared in &found.halves.compared { (halves_row(compared)) } }))
         p.facts { "g stands for the time per message without delay, whatever sets it. Differences and ratios are those within a launch." }
+    }
+}
+
+/// Returns a table of the rates of both patterns.
+fn bisection(of: &Bisection) -> Markup {
+    let names = ["halves by", "across", "between neighbours", "across / neighbours", "model"];
+    let rate = |of: Quotient| html! { (per_second(of.value)) };
+    let cells = [
+        rate(of.across_per_s),
+        rate(of.neighbours_per_s),
+        two_lines(&with_minus(&ratio(Some(of.ratio)))),
+        html! { (number(of.model)) },
+    ];
+    html! {
+        (grid(true, &heads(names), &row(halves_by(of.by), cells)))
+        p.facts {
+            "Answered requests of all pairs at once. The processes stand in the order of their hosts and processors: across, place i sends to place i + P/2; between neighbours, place 0 to 1, 2 to 3. "
+            "A ratio below 1 says that the middle carries less than the ends."
+        }
     }
 }
 

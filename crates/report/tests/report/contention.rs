@@ -23,6 +23,8 @@ fn a_table_says_what_contention_does() {
         "    7     35.1 µs  7.00 [7.00, 7.00]          7  1.00 [1.00, 1.00]",
         "  one requester to 7 repliers: 4.01 µs per message, 0.800 [0.800, 0.800] of that",
         "    4       726 k/s  3.64 [3.64, 3.64]          4",
+        "  4 pairs across the bisection by the order of the processors: 399 k/s, between",
+        "      neighbours 798 k/s, across / neighbours 0.500 [0.500, 0.500] (model 1)",
     ] {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
@@ -44,6 +46,7 @@ fn csv_has_a_row_for_each_figure() {
     assert!(row("am+shm,contention,32,rtt,measured,ns,20").ends_with(",virtualised,,"));
     assert!(row("am+shm,contention,32,many_to_one.7.ratio,").contains(",measured,ratio,7"));
     assert!(row("am+shm,contention,32,halves.rtt.difference,").contains(",ns,"));
+    assert!(row("am+shm,contention,32,bisection.ratio,").contains(",measured,ratio,0.5,"));
     assert!(row("am+shm,contention,32,rate.4,").contains(",messages_per_s,7"));
 }
 
@@ -53,6 +56,7 @@ fn a_page_shows_matrix_and_model() {
         let page = html::render(&[record(procs)]);
         assert!(page.contains("<title>Contention over am+shm – netdyno</title>"));
         assert_eq!(page.matches("data-series=\"pairs\"").count(), procs * (procs - 1));
+        assert_eq!(page.contains("pairs across the bisection"), procs >= 4);
         assert!(page.contains("K requesters to one replier") && !page.contains("NaN"));
     }
     let page = html::render(&[EIGHT.clone(), support::various()]);

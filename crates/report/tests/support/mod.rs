@@ -12,6 +12,7 @@ use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::contention;
 use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
+use netdyno_measure::contention::places::Bisected;
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -233,6 +234,8 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
         shape: CrowdShape { window: 64, delay_ns: 10e3, rest_ns: 0.0 },
         rtt: (0..procs).map(|from| (0..procs).map(|to| rtt(from, to)).collect()).collect(),
         rounds: vec![round; 3],
+        across: vec![timed(10e3); procs / 2],
+        neighbours: vec![timed(5e3); procs / 2],
         preemptions: Some(3),
     }
 }
@@ -240,6 +243,8 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
 /// Returns invented results of contention between `procs` processes.
 pub fn contention_layer(name: &str, procs: usize) -> LayerResult {
     let launches: Vec<CrowdData> = (0..9).map(|nth| crowd(nth, procs)).collect();
+        order: (0..procs).collect(),
+        bisected_by: Bisected::Processors,
     let extracted = contention::extract::extract(&launches, 0.95, 0.02).expect("launches");
     let found = Found::Contention(extracted.found);
     let result = measured(name, 32, extracted.parameters, found, extracted.doubts);
