@@ -103,6 +103,7 @@ fn every_size(truth: &str, budget_ns: f64) -> [f64; 2] {
         shape: None,
         largest_bytes: 1 << 20,
         direction: Direction::Store,
+        signatures: Vec::new(),
         budget_ns,
         precision: 0.001,
         confidence: 0.95,

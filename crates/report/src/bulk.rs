@@ -5,10 +5,11 @@ mod verdict;
 use crate::figure::{Figure, in_words};
 use crate::lines::{COLUMNS_FROM, Lines};
 use crate::logp::plateau;
+use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::extract::extract;
-use netdyno_measure::bulk::record::{Bulk, Change, Classic, Segment, SizeFigures, TIMES};
+use netdyno_measure::bulk::record::{Bulk, BulkSignature, Change, Classic, Segment, SizeFigures, TIMES};
 use netdyno_measure::layer::Transfer;
-use netdyno_measure::record::Status;
+use netdyno_measure::record::{Limit, Parameter, Status};
 use netdyno_measure::show::{NONE, bytes, number_and_interval, rate, time, time_and_interval};
 use netdyno_measure::stats::Interval;
 use std::slice;
@@ -63,6 +64,7 @@ fn sentences(bulk: &Bulk) -> Vec<String> {
     sentences.extend(bulk.changes.iter().map(change));
     sentences.extend(classics(bulk));
     sentences.push(bulk.overlap.finding.clone());
+    sentences.extend(bulk.signatures.iter().map(signature));
     sentences
 }
 
@@ -73,6 +75,31 @@ pub fn way(bulk: &Bulk) -> Option<&'static str> {
         Transfer::Reply => Some("transfers and streams: a small request and a reply of n bytes"),
         Transfer::Get => Some("transfers and streams: gets of n bytes, the layer's own operation"),
     }
+}
+
+/// Describes the transfers of a signature.
+pub fn transfers(transfer: Transfer, size_bytes: usize) -> String {
+    let bytes = bytes(size_bytes as f64);
+    match transfer {
+        Transfer::Request => format!("requests of {bytes} and small replies"),
+        Transfer::Store => format!("stores of {bytes}"),
+        Transfer::Reply => format!("small requests and replies of {bytes}"),
+        Transfer::Get => format!("gets of {bytes}"),
+    }
+}
+
+/// Describes the parameters of a signature.
+fn signature(of: &BulkSignature) -> String {
+    let figure = |(name, p): (&str, &Parameter)| format!("{name} {}", in_words(p));
+    let shown = of.parameters.times().into_iter().filter(|(name, _)| !["o_poll", "L"].contains(name));
+    let figures: Vec<String> = shown.map(figure).collect();
+    let pace = match of.signature.plateau.limited_by {
+        Limit::Gap => "the slowest stage of the layer sets the pace",
+        Limit::Processor => "the requester's processor sets the pace",
+        Limit::Window => "the window sets the pace",
+        Limit::Unknown => "no pace can be trusted",
+    };
+    format!("signature of {}: {}; {pace}", transfers(of.transfer, of.size_bytes), figures.join(", "))
 }
 
 /// Describes G of a segment.
@@ -147,6 +174,19 @@ pub fn figures(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
     }
     figures.extend(bulk.segments.iter().map(|s| Figure::per_byte("G.segment", s.from_bytes, &s.G)));
     figures.extend(whole(bulk, size_bytes));
+    figures.extend(bulk.signatures.iter().flat_map(of_signature));
+    figures
+}
+
+/// Returns the figures of a signature, with names such as `signature.o_s`.
+fn of_signature(of: &BulkSignature) -> Vec<Figure> {
+    let n = of.size_bytes;
+    let times = of.parameters.times().into_iter();
+    let mut figures: Vec<Figure> =
+        times.map(|(name, p)| Figure::time(format!("signature.{name}"), n, p)).collect();
+    let plateau = &of.signature.plateau;
+    let value = (Some(plateau.value_ns), plateau.ci_ns);
+    figures.push(Figure::median("signature.plateau", "ns", n, value, of.parameters.rtt.launches));
     figures
 }
 
@@ -160,7 +200,8 @@ fn whole(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
     let mut figures: Vec<Figure> = bulk.changes.iter().map(change).collect();
     let fits = [(["T0", "R_inf", "n_half"], Some(&bulk.classic))];
     let names = ["T0.transfer", "R_inf.transfer", "n_half.transfer"];
-    for ([start_up, peak, half], fit) in fits.into_iter().chain([(names, bulk.classic_of_transfer.as_ref())]) {
+    for ([start_up, peak, half], fit) in fits.into_iter().chain([(names, bulk.classic_of_transfer.as_ref())])
+    {
         let Some(fit) = fit else { continue };
         let rate = (fit.R_inf.map(|rate| rate.value_bytes_per_s), fit.R_inf.and_then(|r| r.ci_bytes_per_s));
         figures.extend([
@@ -173,8 +214,12 @@ fn whole(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
 }
 
 /// Returns the figures of each launch by itself. G has none, because a launch may give other segments.
+/// Signatures have none, because they are not compared.
 pub fn of_launches(bulk: &Bulk, size_bytes: usize) -> Vec<Vec<Figure>> {
-    let of = |launch| extract(slice::from_ref(launch), 0.95, 0.0);
+    let of = |launch: &BulkLaunch| {
+        let launch = BulkLaunch { signatures: Vec::new(), ..launch.clone() };
+        extract(slice::from_ref(&launch), 0.95, 0.0)
+    };
     bulk.launches
         .iter()
         .map(|launch| of(launch).map_or(Vec::new(), |own| figures(&own.found, size_bytes)))

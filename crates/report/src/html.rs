@@ -170,7 +170,7 @@ fn layer(subject: &Signature<'_>) -> Markup {
                 h2 id=(subject.id) { (subject.label) }
                 p.facts { (circumstances::of_signature(subject)) }
                 h3 { "Signature: time per message over the length of a burst" }
-                (signature::figure(subject))
+                (signature::figure(&signature::Drawn::of(subject)))
             }
             div.pair {
                 div { h3 { "Round trips" } (trips::figure(subject)) }

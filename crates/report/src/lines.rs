@@ -90,6 +90,8 @@ fn words(text: &str) -> Vec<(&str, &str)> {
                 ["ns", "µs", "ms", "s", "B", "%"].iter().find(|unit| is_unit(&from[end..], unit))
         {
             end += 1 + unit.len();
+            // Punctuation stays with the unit.
+            end += from[end..].find(' ').unwrap_or(from.len() - end);
         }
         words.push((gap, &from[..end]));
         rest = &from[end..];
@@ -128,6 +130,7 @@ mod tests {
     #[test]
     fn a_number_keeps_its_unit() {
         assert_eq!(wrapped("at 71.2 ns; so", 11), "a  at\n   71.2 ns;\n   so\n");
+        assert_eq!(wrapped("xx 71.2 ns; so", 13), "a  xx\n   71.2 ns;\n   so\n");
         assert_eq!(wrapped("2 nsa", 7), "a  2\n   nsa\n");
     }
 

@@ -149,7 +149,7 @@ fn alone_order(bench: &Bench) -> Order {
 
 fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
     let size_bytes = match task {
-        Task::Bulk(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
+        Task::Bulk(plan) => plan.memory_bytes().min(bench.layer.max_transfer()),
         Task::Completion(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
         Task::Onesided(plan) => plan.largest_bytes,

@@ -6,13 +6,15 @@ use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
 use crate::options::connect::ConnectArgs;
 use crate::options::headings::WHAT;
-use crate::options::values::largest;
+use crate::options::values::{bytes, largest};
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::extract::extract;
 use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::bulk::signature::SignaturePlan;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::show::Bytes;
@@ -23,9 +25,9 @@ use std::rc::Rc;
 pub const EXAMPLES: &[Examples] = &[(
     "bulk",
     [
-        ("netdyno bulk --over am+shm,tcp", "compare two layers at every size"),
-        ("netdyno bulk --over tcp --direction get --largest 1MiB", "get the data, up to 1 MiB"),
-        ("netdyno bulk --over udp --out bulk.html", "draw the result"),
+        ("netdyno bulk --over am+shm,tcp", "compare two layers"),
+        ("netdyno bulk --over tcp --direction get --largest 1MiB", "get up to 1 MiB"),
+        ("netdyno bulk --over udp --signature 8 --out bulk.html", "draw a signature"),
     ],
 )];
 
@@ -49,11 +51,56 @@ pub struct BulkArgs {
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = largest, help_heading = WHAT)]
     pub largest: usize,
 
-    /// Move the data in this direction: store, from the requester; get, to it
+    /// Move the data from the requester (store) or to it (get)
     ///
     /// A get is the layer's own get over am+shm and am+udp, and a small request with a reply of n bytes elsewhere.
-    #[arg(long, value_name = "WAY", default_value = "store", value_parser = direction, help_heading = WHAT)]
+    #[arg(long, value_name = "WAY", default_value = "store", value_parser = direction, help_heading = WHAT, hide_short_help = true)]
     pub direction: Direction,
+
+    /// Measure whole signatures of these sizes too, as in 8,2KiB
+    ///
+    /// Bursts of M transfers with delays D between them. Over am+shm and am+udp every transfer is a store, or a get, whatever its size.
+    #[arg(
+        long,
+        value_name = "SIZE,…",
+        value_delimiter = ',',
+        value_parser = signature_size,
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    pub signature: Vec<usize>,
+}
+
+/// Maximum number of sizes whose signature is measured.
+const SIGNATURES_AT_MOST: usize = 16;
+
+fn signature_size(text: &str) -> Result<usize, String> {
+    let size = Some(bytes(text)?).filter(|size| (1..=1 << 30).contains(size));
+    size.ok_or_else(|| "must be sizes from 1B to 1GiB, as in 8,2KiB".into())
+}
+
+/// Returns the sizes in ascending order, each once.
+///
+/// # Errors
+/// There are too many, or a layer has no messages of such a size.
+fn signatures(sizes: &[usize], over: &[Layer]) -> Result<Vec<usize>, Fault> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() > SIGNATURES_AT_MOST {
+        return Err(Fault::BadInput(format!(
+            "--signature names {} sizes: name at most {SIGNATURES_AT_MOST}",
+            sizes.len()
+        )));
+    }
+    let largest = sizes.last().copied().unwrap_or(0);
+    match over.iter().find(|layer| layer.max_transfer() < largest) {
+        None => Ok(sizes),
+        Some(layer) => Err(Fault::BadInput(format!(
+            "--signature {largest} is more than the {} bytes that {layer} carries in a message",
+            layer.max_transfer()
+        ))),
+    }
 }
 
 fn direction(text: &str) -> Result<Direction, String> {
@@ -71,7 +118,8 @@ const LONGEST_LAUNCH_NS: f64 = 300e6;
 pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.server.of(&args.bench).of_every_size("bulk")?;
     let &BulkArgs { largest: largest_bytes, direction, .. } = args;
-    campaign::run(Box::new(EverySize { largest_bytes, direction }), &bench, ranks)
+    let signatures = signatures(&args.signature, &bench.over)?;
+    campaign::run(Box::new(EverySize { largest_bytes, direction, signatures }), &bench, ranks)
 }
 
 /// Messages of every size.
@@ -79,16 +127,29 @@ pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
 struct EverySize {
     largest_bytes: usize,
     direction: Direction,
+    signatures: Vec<usize>,
 }
 
 impl Method for EverySize {
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, precision, confidence, seed, .. } = terms;
         // The first launch chooses the sizes and bursts for all launches.
-        let shape = Data::first::<BulkLaunch>(before).map(|data| data.shape.clone());
-        let &Self { largest_bytes, direction } = self;
+        let first = Data::first::<BulkLaunch>(before);
+        let shape = first.map(|data| data.shape.clone());
+        let signatures = SignaturePlan::of_sizes(&self.signatures, first);
+        let &Self { largest_bytes, direction, .. } = self;
         let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);
-        Task::Bulk(BulkPlan { launch, shape, largest_bytes, direction, budget_ns, precision, confidence, seed })
+        Task::Bulk(BulkPlan {
+            launch,
+            shape,
+            largest_bytes,
+            direction,
+            signatures,
+            budget_ns,
+            precision,
+            confidence,
+            seed,
+        })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {

@@ -2,6 +2,7 @@
 
 use crate::common::schemas::record_text;
 use crate::common::{error_of, stdout_of};
+use netdyno_measure::layer::Transfer;
 use netdyno_measure::record::Record;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B,change=8KiB,change_G=0.25ns/B,change_L=20us";
@@ -46,6 +47,25 @@ fn the_forms_of_a_result() {
 }
 
 #[test]
+fn transfers_have_directions_and_signatures() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bulk.json");
+    let file = file.to_str().unwrap();
+    let over = ["--over", "am+shm", "--wait", "yield", "--launches", "1", "--largest", "1KiB"];
+    let rest = ["--max-time", "1s", "--signature", "2KiB,8,8", "--out", file];
+    for (direction, operation) in [("store", Transfer::Store), ("get", Transfer::Get)] {
+        stdout_of(&[&["bulk", "--direction", direction], &over[..], &rest].concat());
+        let record = Record::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let bulk = record.results[0].found.bulk().unwrap();
+        let found: Vec<_> = bulk.signatures.iter().map(|of| (of.size_bytes, of.transfer)).collect();
+        assert_eq!(found, [(8, operation), (2048, operation)]);
+        assert!(bulk.launches[0].signatures.iter().all(|of| of.data.signature.len() > 3), "{direction}");
+        let page = stdout_of(&["report", file, "--format", "html", "--out", "-"]);
+        assert!(page.contains(&format!("Signature of {direction}s of 8 B")), "{direction}");
+    }
+}
+
+#[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let cases: &[(&[&str], &str)] = &[
         (&["bulk"], "--over"),
@@ -54,6 +74,15 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["bulk", "--over", "udp", "--largest", "1"], "1KiB to 1GiB"),
         (&["bulk", "--over", "udp", "--largest", "4Mb"], "64KiB"),
         (&["bulk", "--over", "udp", "--largest", "99999999999999999999"], "1GiB"),
+        (&["bulk", "--over", "udp", "--direction", "put"], "store or get"),
+        (&["bulk", "--over", "udp", "--signature", "0"], "1B to 1GiB"),
+        (&["bulk", "--over", "udp", "--signature", "8,,9"], "not a size"),
+        (&["bulk", "--over", "udp", "--signature", "2GiB"], "1B to 1GiB"),
+        (&["bulk", "--over", "am+shm,udp", "--signature", "8,64KiB"], "65507"),
+        (
+            &["bulk", "--over", "udp", "--signature", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"],
+            "at most 16",
+        ),
         (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,G=1ns"], "G=0.5ns/B"),
         (&["bulk", "--over", "sim", "--truth", "o_s=1us,o_r=1us,g=1us,L=1us,change=8KiB"], "change_G"),
     ];

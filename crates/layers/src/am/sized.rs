@@ -151,9 +151,7 @@ impl SizedAm {
         let bytes = self.sizes.reply as usize;
         let Self { end, state, .. } = self;
         let remote = end.attached(state)?;
-        end.endpoint
-            .get(state, remote.at(0), end.memory.range(0, bytes), DATA, [])
-            .map_err(LayerError::new)
+        end.endpoint.get(state, remote.at(0), end.memory.range(0, bytes), DATA, []).map_err(LayerError::new)
     }
 
     /// Confirms an announcement at the replier, once it can send replies of the announced size.

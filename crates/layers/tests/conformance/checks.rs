@@ -95,8 +95,17 @@ fn sized(ground: &dyn Ground) {
     let largest_bytes = ground.layer().max_transfer().min(LARGE);
     let (budget_ns, precision, confidence) = (3e8, 0.1, 0.95);
     let direction = Direction::Store;
-    let plan =
-        BulkPlan { launch: 0, shape: None, largest_bytes, direction, budget_ns, precision, confidence, seed: 1 };
+    let plan = BulkPlan {
+        launch: 0,
+        shape: None,
+        largest_bytes,
+        direction,
+        signatures: Vec::new(),
+        budget_ns,
+        precision,
+        confidence,
+        seed: 1,
+    };
     let Some(data) = ground.measure(options(largest_bytes, Face::Sized), &Task::Bulk(plan)) else { return };
     let Data::Bulk(data) = data else { panic!("{data:?}") };
     let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();

@@ -110,7 +110,7 @@ fn check_gap(size: &SizeFigures, known: &Known, what: &dyn Fn(&str) -> String, s
 fn known_gets_come_back_within_one_percent() {
     let (mut seen, mut without) = ([0; 3], 0);
     for truth in grid().into_iter().step_by(3) {
-        let data = transfers(truth, Direction::Get, 1, 1, (256 << 10, 1e9));
+        let data = transfers(truth, Direction::Get, &[], 1, 1, (256 << 10, 1e9));
         let Reading { found: bulk, doubts, .. } = extract(&data, 0.95, 0.02).unwrap();
         assert_eq!((bulk.direction, bulk.transfer), (Direction::Get, Transfer::Reply));
         assert!(doubts.iter().any(|doubt| doubt.name == "sender_unseen"), "{truth:?}");
@@ -128,6 +128,53 @@ fn known_gets_come_back_within_one_percent() {
     }
     println!("gap {}, processor {}, window {}, undecided {without}", seen[0], seen[1], seen[2]);
     assert!(seen.iter().all(|&n| n >= 50), "{seen:?}");
+}
+
+/// Signatures of named sizes give the parameters of transfers of that size: the round trip is that of a transfer,
+/// and o_r is that of the message that comes back.
+#[test]
+fn known_signatures_of_sizes_come_back_within_one_percent() {
+    let mut seen = [0; 3];
+    let sizes = [1, 8, 2000, 100_001];
+    for (nth, truth) in grid().into_iter().step_by(7).enumerate() {
+        let (direction, known_of): (_, fn(&Truth, usize) -> Known) = match nth % 2 {
+            0 => (Direction::Store, Known::of),
+            _ => (Direction::Get, Known::of_get),
+        };
+        let data = transfers(truth, direction, &sizes, 1, 2, (1 << 10, 1e8));
+        let bulk = extract(&data, 0.95, 0.02).unwrap().found;
+        let found: Vec<usize> = bulk.signatures.iter().map(|of| of.size_bytes).collect();
+        assert_eq!(found, sizes);
+        for of in &bulk.signatures {
+            let known = known_of(&truth, of.size_bytes);
+            let what = |name: &str| format!("{name} in the signature of {} of {truth:?}", of.size_bytes);
+            assert_near(&of.parameters.rtt, known.transfer, &what("rtt"));
+            assert_near(&of.parameters.o_s, known.o_s, &what("o_s"));
+            assert_eq!(of.parameters.L.status, Status::Unobservable, "{}", what("L"));
+            let Some((limit, expected)) = known.expected() else { continue };
+            let plateau = &of.signature.plateau;
+            assert_eq!(plateau.limited_by, limit, "{}", what("g"));
+            let off = (plateau.value_ns / expected - 1.0).abs();
+            assert!(off < 0.01, "{}: {} for {expected}", what("plateau"), plateau.value_ns);
+            match limit {
+                Limit::Gap => {
+                    assert_near(&of.parameters.g, known.slowest_stage(), &what("g"));
+                    seen[0] += 1;
+                }
+                Limit::Processor => {
+                    assert_eq!(of.parameters.g.status, Status::UpperBound, "{}", what("g"));
+                    seen[1] += 1;
+                }
+                Limit::Window => {
+                    assert_eq!(of.parameters.g.status, Status::Unobservable, "{}", what("g"));
+                    seen[2] += 1;
+                }
+                Limit::Unknown => unreachable!("no truth expects it"),
+            }
+        }
+    }
+    println!("gap {}, processor {}, window {}", seen[0], seen[1], seen[2]);
+    assert!(seen.iter().all(|&n| n >= 5), "{seen:?}");
 }
 
 #[test]
@@ -371,6 +418,7 @@ fn data_that_come_back_into_the_caches_are_not_in_the_round_trip() {
         shape: None,
         largest_bytes: LARGEST,
         direction: Direction::Store,
+        signatures: Vec::new(),
         budget_ns: 1e9,
         precision: 0.02,
         confidence: 0.95,

@@ -86,6 +86,7 @@ fn a_server_in_python_is_measured() {
         shape: None,
         largest_bytes: LARGEST,
         direction: Direction::Store,
+        signatures: Vec::new(),
         budget_ns: 1e8,
         precision: 0.5,
         confidence: 0.95,

@@ -23,11 +23,8 @@ impl BulkLaunches<'_> {
             Direction::Store => "Sending",
             Direction::Get => "Starting a get",
         };
-        let finding = format!(
-            "{} {}",
-            finding(verb, "o_s(n)", &sending),
-            finding("Receiving", "o_r(n)", &receiving)
-        );
+        let finding =
+            format!("{} {}", finding(verb, "o_s(n)", &sending), finding("Receiving", "o_r(n)", &receiving));
         BulkOverlap { sending, receiving, finding }
     }
 

@@ -4,7 +4,7 @@
 //! times of bursts include the cost of one clock reading; all other times exclude it.
 
 use crate::layer::Transfer;
-use crate::logp::data::{Burst, Transport};
+use crate::logp::data::{Burst, LaunchData, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,9 @@ pub struct BulkLaunch {
     pub o_poll_ns: Vec<f64>,
     /// One entry per size, ascending.
     pub sizes: Vec<BulkSizeData>,
+    /// The signatures of the sizes that were named, ascending. Each has a time budget of its own.
+    #[serde(default)]
+    pub signatures: Vec<SignatureLaunch>,
     /// Duration of the measurement.
     #[serde(default)]
     pub took_ns: f64,
@@ -106,6 +109,17 @@ pub struct BulkLaunch {
     /// Counters of the requester's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,
+}
+
+/// The signature of one size in one launch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SignatureLaunch {
+    /// Bytes of a transfer.
+    pub size_bytes: usize,
+    /// The way in which transfers move their bytes.
+    pub transfer: Transfer,
+    /// The measurements. Round trips, and bursts and their replies, are those of transfers.
+    pub data: LaunchData,
 }
 
 /// The data of one launch for messages of one size.

@@ -4,6 +4,7 @@ use super::carried::HOPS;
 use super::data::Direction;
 use super::launches::BulkLaunches;
 use super::record::{Bulk, Classic, Segment, SizeFigures};
+use super::signature;
 use crate::machine::{coarse_clock, preempted, two_groups};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
@@ -172,7 +173,8 @@ fn doubt_overheads(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
 /// Warns that the requester of gets does not see a part of the time.
 fn doubt_direction(bulk: &Bulk) -> Option<Doubt> {
     (bulk.direction == Direction::Get).then(|| {
-        let text = "the requester of a get does not see the overhead of sending the data: L(n) cannot be seen";
+        let text =
+            "the requester of a get does not see the overhead of sending the data: L(n) cannot be seen";
         Doubt::about("sender_unseen", "L", text.into())
     })
 }
@@ -251,6 +253,7 @@ pub(crate) fn wanted(_parameters: &Parameters, bulk: &Bulk, precision: f64) -> V
         }
     }
     wanted.extend(bulk.segments.iter().filter_map(|segment| slope(&segment.G, precision)));
+    wanted.extend(signature::wanted(bulk, precision));
     wanted
 }
 

@@ -22,6 +22,7 @@ use super::doubts;
 use super::estimate::{SizeEstimate, steady_rises};
 use super::launches::BulkLaunches;
 use super::record::{Bulk, SizeFigures};
+use super::signature::signatures;
 use crate::logp::send_overhead::send_overhead;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameters, Status};
@@ -47,10 +48,13 @@ pub fn extract(
     if !data.iter().all(same) || !sizes.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let launches = BulkLaunches::of(data, sizes, confidence.into());
-    let bulk = launches.bulk();
+    let confidence = confidence.into();
+    let launches = BulkLaunches::of(data, sizes, confidence);
+    let (signatures, of_signatures) = signatures(data, confidence, precision);
+    let bulk = Bulk { signatures, ..launches.bulk() };
     let parameters = launches.parameters(&bulk);
-    let doubts = doubts::find(&launches, &parameters, &bulk, precision);
+    let mut doubts = doubts::find(&launches, &parameters, &bulk, precision);
+    doubts.extend(of_signatures);
     Some(Reading { parameters, found: bulk, doubts })
 }
 
@@ -71,6 +75,7 @@ impl BulkLaunches<'_> {
             classic_of_transfer: (sizes.iter().all(|size| size.transfer.value_ns.is_some()))
                 .then(|| self.classic(|e| e.transfer)),
             overlap: self.overlap(runs[runs.len() - 1]),
+            signatures: Vec::new(),
             sizes,
             launches: self.data.to_vec(),
         }
@@ -83,9 +88,10 @@ impl BulkLaunches<'_> {
             let halves = self.batches(at, |_, s| s.rtt_ns.iter().map(|ns| ns / 2.0).collect());
             self.figure(at, |e| e.one_way).parameter(halves, self.count(at, |s| s.rtt_samples))
         };
-        let transfer = self
-            .figure(at, |e| e.transfer)
-            .parameter(self.batches(at, |_, s| s.transfer_ns.clone()), self.count(at, |s| s.transfer_samples));
+        let transfer = self.figure(at, |e| e.transfer).parameter(
+            self.batches(at, |_, s| s.transfer_ns.clone()),
+            self.count(at, |s| s.transfer_samples),
+        );
         let alone = self.batches(at, |launch, size| {
             let m = send_overhead(&size.issue, launch.timer_ns).m;
             let burst = size.issue.iter().find(|burst| burst.m == m);

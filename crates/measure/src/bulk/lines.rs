@@ -134,21 +134,23 @@ impl BulkLaunches<'_> {
         let lines: Vec<Straight> = self.estimates.iter().filter_map(line).collect();
         let T0 = self.over(lines.iter().map(|l| l.base));
         let slope = self.over(lines.iter().map(|l| l.slope));
-        let R_inf = self.rate(lines.iter().map(|l| l.slope.recip()));
+        // A line that does not rise has no peak rate.
+        let rises = slope.value > 0.0;
+        let R_inf = Some(self.rate(lines.iter().map(|l| l.slope.recip()))).filter(|_| rises);
         let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
         let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes, of)));
         let small_bytes = self.sizes[0];
         Classic {
             T0_ns: T0.value,
             T0_ci_ns: T0.ci,
-            n_half_bytes: n_half.value.is_finite().then_some(n_half.value),
-            n_half_ci_bytes: n_half.ci,
+            n_half_bytes: (rises && n_half.value.is_finite()).then_some(n_half.value),
+            n_half_ci_bytes: n_half.ci.filter(|_| rises),
             n_half_measured_bytes: measured.value.is_finite().then_some(measured.value),
             n_half_measured_ci_bytes: measured.ci,
             small_bytes,
             small_predicted_ns: T0.value + slope.value * small_bytes as f64,
             small_measured_ns: self.figure(0, of).value,
-            R_inf: R_inf.value_bytes_per_s.is_finite().then_some(R_inf),
+            R_inf: R_inf.filter(|rate| rate.value_bytes_per_s.is_finite()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! * [`pattern`]: the procedure of one launch. [`search`]: its sizes. [`data`]: its measurements.
 //! * `estimate`: the figures of one size in one launch. `launches`: several launches.
 //! * `lines`: segments of T(n), and G; `fit`: the search for them. `carried`: the processors' share.
+//! * [`signature`]: the signatures of named sizes.
 //! * [`extract`]: all figures of a layer. [`doubts`]: warnings about them.
 //! * [`record`]: the record of the verb.
 
@@ -18,3 +19,4 @@ mod lines;
 pub mod pattern;
 pub mod record;
 pub mod search;
+pub mod signature;

@@ -16,6 +16,7 @@
 
 use super::data::{BulkLaunch, BulkShape, BulkSizeData, BulkSizeShape, Direction};
 use super::search;
+use super::signature::{self, SignaturePlan};
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
 use crate::logp::data::Burst;
@@ -73,7 +74,9 @@ pub struct BulkPlan {
     pub largest_bytes: usize,
     /// The direction of the data of transfers.
     pub direction: Direction,
-    /// The time for the whole launch, on the layer's clock.
+    /// The sizes whose whole signature is measured, ascending.
+    pub signatures: Vec<SignaturePlan>,
+    /// The time for the launch without signatures, and for each signature, on the layer's clock.
     pub budget_ns: f64,
     /// A figure is precise at this half-width, a share of the value.
     pub precision: f64,
@@ -81,6 +84,13 @@ pub struct BulkPlan {
     pub confidence: f64,
     /// The seed of the order of the sizes.
     pub seed: u64,
+}
+
+impl BulkPlan {
+    /// Returns the size of the largest message, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.signatures.iter().map(|of| of.size_bytes).fold(self.largest_bytes, usize::max)
+    }
 }
 
 /// Runs one launch over `requester`. `progress` receives the share that is done.
@@ -91,11 +101,13 @@ pub fn run<R: SizedRequester>(
 ) -> Result<BulkLaunch, LayerError> {
     let largest = plan.largest_bytes.min(requester.largest());
     let mut bench = Bench::new(requester, plan.budget_ns);
+    let share = 1.0 / (1 + plan.signatures.len()) as f64;
+    let every_size: &mut dyn FnMut(f64) = &mut |done| progress(share * done);
     bench.set_sizes(SMALL, SMALL, 0.0)?;
     bench.warm_up()?;
     let (shape, search_ns) = match &plan.shape {
         Some(shape) => (shape.clone(), Vec::new()),
-        None => choose(&mut bench, plan.direction, largest, progress)?,
+        None => choose(&mut bench, plan.direction, largest, every_size)?,
     };
     let mut data = BulkLaunch {
         launch: plan.launch,
@@ -105,7 +117,15 @@ pub fn run<R: SizedRequester>(
         shape,
         ..BulkLaunch::default()
     };
-    passes(&mut bench, plan, &mut data, progress)?;
+    passes(&mut bench, plan, &mut data, every_size)?;
+    for (nth, of) in plan.signatures.iter().enumerate() {
+        bench.drain()?;
+        let BulkPlan { launch, budget_ns, precision, confidence, seed, .. } = *plan;
+        let own = signature::plan(launch, of.shape.clone(), (budget_ns, seed), (precision, confidence));
+        let way = (data.shape.direction, SMALL);
+        let mut goes_on = |done: f64| progress(share * ((1 + nth) as f64 + done));
+        data.signatures.push(signature::measure(bench.layer, way, of.size_bytes, own, &mut goes_on)?);
+    }
     data.took_ns = bench.took_ns();
     progress(1.0);
     Ok(data)

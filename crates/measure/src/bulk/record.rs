@@ -2,7 +2,8 @@
 
 use super::data::{BulkLaunch, Direction};
 use crate::layer::Transfer;
-use crate::record::parameter::{Parameter, PerByte, Status};
+use crate::logp::record::Logp;
+use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::Plateau;
 use crate::stats::Interval;
 use schemars::JsonSchema;
@@ -45,6 +46,9 @@ pub struct Bulk {
     pub classic_of_transfer: Option<Classic>,
     /// Whether the processor is free while data moves.
     pub overlap: BulkOverlap,
+    /// The signatures of the sizes that were named, ascending.
+    #[serde(default)]
+    pub signatures: Vec<BulkSignature>,
     /// The data of every launch.
     pub launches: Vec<BulkLaunch>,
 }
@@ -91,6 +95,21 @@ pub struct Bandwidth {
     pub value_bytes_per_s: f64,
     /// Interval of that median; null if there are too few launches.
     pub ci_bytes_per_s: Option<Interval>,
+}
+
+/// The signature of transfers of one size: the LogP signature with n bytes in a request, or in a
+/// reply, and a small message in the other direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BulkSignature {
+    /// Bytes of a transfer.
+    pub size_bytes: usize,
+    /// The way in which transfers move their bytes.
+    pub transfer: Transfer,
+    /// The parameters of the signature. L is unobservable, because half of the round trip is no
+    /// one-way time.
+    pub parameters: Parameters,
+    /// The plateau and the checks. Its launches are empty: the data stand with each launch of `bulk`.
+    pub signature: Logp,
 }
 
 /// A range of sizes in which time rises in a straight line.

@@ -7,10 +7,12 @@ mod times;
 
 use super::parts::pretty;
 use super::plot::pairs;
+use super::signature::{self, Drawn};
 use crate::bulk as text;
 use crate::notes::Notes;
 use maud::{Markup, html};
-use netdyno_measure::bulk::record::Bulk;
+use netdyno_measure::bulk::record::{Bulk, BulkSignature};
+use netdyno_measure::show::bytes;
 
 /// A layer measured at every size.
 pub type Subject<'a> = super::subject::Subject<'a, Bulk>;
@@ -48,6 +50,7 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
                 h3 { "The signature as a surface: time per message over burst length M and size n" }
                 (surface::figure(subject))
             }
+            @for (at, of) in subject.found.signatures.iter().enumerate() { (signature(subject, at, of)) }
             div.keep { h3 { "By size" } (tables::sizes(subject, notes)) }
             div.keep { h3 { "Lines and where they end" } (tables::segments(subject)) }
             ul.findings {
@@ -55,6 +58,24 @@ pub fn layer(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
                 @for fit in text::classics(subject.found) { li { (pretty(&fit)) "." } }
                 li { (pretty(&subject.found.overlap.finding)) }
             }
+        }
+    }
+}
+
+/// Returns the signature of one size (Culler et al. 1996, figures 8 and 9).
+fn signature(subject: &Subject<'_>, at: usize, of: &BulkSignature) -> Markup {
+    let launches = subject.found.launches.iter().filter_map(|launch| launch.signatures.get(at));
+    let drawn = Drawn {
+        label: &format!("{} with transfers of {}", subject.label, bytes(of.size_bytes as f64)),
+        parameters: &of.parameters,
+        plateau: &of.signature.plateau,
+        launches: launches.map(|launch| &launch.data).collect(),
+        confidence: subject.confidence(),
+    };
+    html! {
+        div.keep {
+            h3 { "Signature of " (text::transfers(of.transfer, of.size_bytes)) }
+            (signature::figure(&drawn))
         }
     }
 }

@@ -10,7 +10,7 @@ use super::scale::{Scale, extremes, path, px};
 use super::subject::Signature;
 use maud::{Markup, html};
 use netdyno_measure::logp::data::{Burst, Curve, LaunchData};
-use netdyno_measure::record::Limit;
+use netdyno_measure::record::{Limit, Parameters, Plateau};
 use netdyno_measure::show::{counted, number};
 use netdyno_measure::stats::{Interval, median, median_interval_of_sorted, quantile_of_sorted, sorted};
 
@@ -43,8 +43,35 @@ struct Point {
     launches: usize,
 }
 
+/// A signature to be drawn.
+pub struct Drawn<'a> {
+    /// The name, for readers of the drawing by voice.
+    pub label: &'a str,
+    /// The parameters, which are drawn as levels.
+    pub parameters: &'a Parameters,
+    /// The plateau.
+    pub plateau: &'a Plateau,
+    /// The data of the launches.
+    pub launches: Vec<&'a LaunchData>,
+    /// The confidence of intervals.
+    pub confidence: f64,
+}
+
+impl<'a> Drawn<'a> {
+    /// Returns the signature of a layer.
+    pub fn of(subject: &'a Signature<'_>) -> Self {
+        Self {
+            label: &subject.label,
+            parameters: &subject.result.parameters,
+            plateau: &subject.found.plateau,
+            launches: subject.found.launches.iter().collect(),
+            confidence: subject.confidence(),
+        }
+    }
+}
+
 /// Returns the figure with its caption.
-pub fn figure(subject: &Signature<'_>) -> Markup {
+pub fn figure(subject: &Drawn<'_>) -> Markup {
     let series = series(subject);
     if series.iter().all(|series| series.points.is_empty()) {
         return html! { p.none { "This record holds no signature of the layer." } };
@@ -69,8 +96,8 @@ pub fn figure(subject: &Signature<'_>) -> Markup {
     }
 }
 
-fn caption(subject: &Signature<'_>, regimes: &Regimes, y: &Scale) -> Markup {
-    let plateau = match subject.found.plateau.limited_by {
+fn caption(subject: &Drawn<'_>, regimes: &Regimes, y: &Scale) -> Markup {
+    let plateau = match subject.plateau.limited_by {
         Limit::Gap => "the slowest stage of the layer: the plateau is g",
         Limit::Processor => "the requester's processor: g is at most the plateau",
         Limit::Window => "the number of requests that may be without a reply: g cannot be seen",
@@ -89,10 +116,10 @@ fn caption(subject: &Signature<'_>, regimes: &Regimes, y: &Scale) -> Markup {
     }
 }
 
-fn series(subject: &Signature<'_>) -> Vec<Series> {
-    let launches = &subject.found.launches;
+fn series(subject: &Drawn<'_>) -> Vec<Series> {
+    let launches = &subject.launches;
     let Some(first) = launches.iter().find(|launch| !launch.signature.is_empty()) else { return Vec::new() };
-    let confidence = subject.confidence();
+    let confidence = subject.confidence;
     first
         .signature
         .iter()
@@ -113,8 +140,8 @@ fn series(subject: &Signature<'_>) -> Vec<Series> {
 }
 
 impl Point {
-    fn over(launches: &[LaunchData], curve: &Curve, burst: &Burst, confidence: f64) -> Option<Self> {
-        let of = |launch: &LaunchData| {
+    fn over(launches: &[&LaunchData], curve: &Curve, burst: &Burst, confidence: f64) -> Option<Self> {
+        let of = |launch: &&LaunchData| {
             let curve = launch.signature.iter().find(|other| other.d_ns == curve.d_ns)?;
             let burst = curve.bursts.iter().find(|other| other.m == burst.m && other.m > 0)?;
             let ns = (median(burst.issue_ns.iter().copied()) - launch.timer_ns) / burst.m as f64;
@@ -149,17 +176,16 @@ impl Level {
 }
 
 /// Returns the lines at the values of o_s and g.
-fn extracted(subject: &Signature<'_>) -> Vec<Level> {
-    let result = subject.result;
+fn extracted(subject: &Drawn<'_>) -> Vec<Level> {
     let mut levels = Vec::new();
-    if let Some(ns) = shown(&result.parameters.o_s) {
+    if let Some(ns) = shown(&subject.parameters.o_s) {
         levels.push(Level { ns, class: "o_s", label: format!("o_s = {}", time(ns)) });
     }
-    let plateau = subject.found.plateau.value_ns;
+    let plateau = subject.plateau.value_ns;
     if plateau.is_finite() {
-        let label = match subject.found.plateau.limited_by {
+        let label = match subject.plateau.limited_by {
             Limit::Gap => format!("g = {}", time(plateau)),
-            Limit::Processor => format!("g {}", in_words(&result.parameters.g)),
+            Limit::Processor => format!("g {}", in_words(&subject.parameters.g)),
             Limit::Window | Limit::Unknown => format!("plateau {}", time(plateau)),
         };
         levels.push(Level { ns: plateau, class: "g", label });
@@ -194,14 +220,13 @@ struct Regimes {
 }
 
 impl Regimes {
-    fn of(subject: &Signature<'_>, series: &[Series]) -> Self {
-        let result = subject.result;
-        let rtt_over_o_s = match (shown(&result.parameters.rtt), shown(&result.parameters.o_s)) {
+    fn of(subject: &Drawn<'_>, series: &[Series]) -> Self {
+        let rtt_over_o_s = match (shown(&subject.parameters.rtt), shown(&subject.parameters.o_s)) {
             (Some(rtt), Some(o_s)) if o_s > 0.0 && rtt > 0.0 => rtt / o_s,
             _ => f64::INFINITY,
         };
-        let window = subject.found.plateau.window as f64;
-        let onset = if subject.found.plateau.window > 0 && window <= rtt_over_o_s {
+        let window = subject.plateau.window as f64;
+        let onset = if subject.plateau.window > 0 && window <= rtt_over_o_s {
             Some((window, format!("window full at M = {window}")))
         } else {
             rtt_over_o_s.is_finite().then(|| {
@@ -209,7 +234,7 @@ impl Regimes {
             })
         };
         let undelayed = series.iter().find(|series| series.d_ns == 0.0);
-        let steady = undelayed.and_then(|series| steady_from(&series.points, subject.found.plateau.value_ns));
+        let steady = undelayed.and_then(|series| steady_from(&series.points, subject.plateau.value_ns));
         Self { onset, steady }
     }
 
@@ -290,11 +315,11 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> Markup {
 }
 
 /// Returns the expected end of a delayed curve, over its last two doublings.
-fn expected(subject: &Signature<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
-    let parameters = &subject.result.parameters;
+fn expected(subject: &Drawn<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    let parameters = subject.parameters;
     let [.., third_last, _, last] = &series.points[..] else { return html! {} };
     let (Some(o_s), Some(o_r)) = (shown(&parameters.o_s), shown(&parameters.o_r)) else { return html! {} };
-    let plateau = subject.found.plateau.value_ns;
+    let plateau = subject.plateau.value_ns;
     let level = o_s + o_r + series.d_measured_ns;
     // A delay shorter than the idle time of a message has no effect in the steady state.
     if series.d_ns == 0.0 || !level.is_finite() || level < plateau {
@@ -307,8 +332,8 @@ fn expected(subject: &Signature<'_>, series: &Series, x: &Scale, y: &Scale) -> M
     }
 }
 
-fn points(subject: &Signature<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
-    let confidence = subject.confidence();
+fn points(subject: &Drawn<'_>, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    let confidence = subject.confidence;
     let tip = |point: &Point| {
         let kind = if point.is_interval {
             interval_words(point.ns, point.reach, confidence)

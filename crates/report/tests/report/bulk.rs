@@ -82,6 +82,29 @@ fn a_page_has_every_figure() {
     assert!(mixed.contains("LogP of sim; Bulk transfers over tcp"));
 }
 
+/// Figures 8 and 9 of Culler et al. 1996.
+#[test]
+fn signatures_of_sizes_are_written_and_drawn() {
+    let mut record = support::record(vec![support::bulk_layer_with("tcp", CHANGED, 6, &[8, 2048])]);
+    let text = table::render(&record, 80);
+    let start = "  signature of requests of 8 B and small replies: rtt 20.0 µs, o_s 1.00 µs, o_r";
+    assert!(text.lines().any(|line| line == start), "{text}");
+    let rows = csv::render(&record);
+    let gap = value(&rows, "tcp,bulk,2048,signature.g,measured,ns,");
+    assert!((gap / 6023.5 - 1.0).abs() < 0.01, "{gap}");
+    assert!(rows.lines().any(|row| row.starts_with("tcp,bulk,8,signature.L,unobservable,ns,,,")), "{rows}");
+    let page = html::render(std::slice::from_ref(&record));
+    for text in ["Signature of requests of 2 KiB and small replies", "Signature of tcp with transfers of 8 B"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+    // A record is a file that others may have written.
+    let found = bulk(&mut record.results[0]);
+    found.launches[0].signatures.clear();
+    found.launches[1].signatures[0].data.signature[0].bursts.clear();
+    assert_reported(&record, 80);
+}
+
 #[test]
 fn records_with_holes_have_a_report() {
     let with = |change: fn(&mut Bulk)| {

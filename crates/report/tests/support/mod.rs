@@ -5,14 +5,15 @@
 use netdyno_layers::sim::{SimMessenger, SimRegistrar};
 use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::bulk::signature::SignaturePlan;
 use netdyno_measure::completion;
 use netdyno_measure::completion::data::CompletionLaunch;
 use netdyno_measure::completion::pattern::CompletionPlan;
 use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::contention;
 use netdyno_measure::contention::data::{CrowdData, CrowdShape, PairTimes, PairsAtOnce, Round, Timed};
-use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::contention::places::Bisected;
+use netdyno_measure::layer::{LayerError, Requester, SizedRequester, Time, Work};
 use netdyno_measure::logp::data::{LaunchData, Shape};
 use netdyno_measure::logp::extract::extract;
 use netdyno_measure::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -98,8 +99,13 @@ impl SizedRequester for Simulated {
 
 /// Measures a simulated interface at every size up to 256 KiB, in `launches` launches.
 pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
+    bulk_layer_with(name, truth, launches, &[])
+}
+
+/// Measures a layer at every size, with the signatures of some sizes.
+pub fn bulk_layer_with(name: &str, truth: &str, launches: usize, signatures: &[usize]) -> LayerResult {
     let truth: Truth = truth.parse().expect("a truth");
-    let mut shape = None;
+    let (mut shape, mut before): (_, Option<BulkLaunch>) = (None, None);
     let launches: Vec<BulkLaunch> = (0..launches)
         .map(|launch| {
             let interface = Interface::new(truth, launch as u64);
@@ -109,6 +115,7 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
                 shape: shape.clone(),
                 largest_bytes: 256 << 10,
                 direction: Direction::Store,
+                signatures: SignaturePlan::of_sizes(signatures, before.as_ref()),
                 budget_ns: 1e9,
                 precision: 0.05,
                 confidence: 0.95,
@@ -117,6 +124,7 @@ pub fn bulk_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
             let data = netdyno_measure::bulk::pattern::run(&mut requester, &plan, &mut |_| {});
             let data = data.expect("a launch");
             shape = Some(data.shape.clone());
+            before.get_or_insert_with(|| data.clone());
             data
         })
         .collect();
@@ -226,6 +234,8 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
         one_to_many: timed(4e3),
         many_to_one: (1..procs).map(|k| vec![timed(5e3 * k as f64); k]).collect(),
         pairs: vec![PairsAtOnce { pairs: 2, streams: vec![timed(5e3); 2] }],
+        across: vec![timed(10e3); procs / 2],
+        neighbours: vec![timed(5e3); procs / 2],
     };
     let rtt = |from: usize, to: usize| (from != to).then(|| timed(20e3 + 1e3 * from.abs_diff(to) as f64));
     CrowdData {
@@ -233,9 +243,9 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
         procs,
         shape: CrowdShape { window: 64, delay_ns: 10e3, rest_ns: 0.0 },
         rtt: (0..procs).map(|from| (0..procs).map(|to| rtt(from, to)).collect()).collect(),
+        order: (0..procs).collect(),
+        bisected_by: Bisected::Processors,
         rounds: vec![round; 3],
-        across: vec![timed(10e3); procs / 2],
-        neighbours: vec![timed(5e3); procs / 2],
         preemptions: Some(3),
     }
 }
@@ -243,8 +253,6 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
 /// Returns invented results of contention between `procs` processes.
 pub fn contention_layer(name: &str, procs: usize) -> LayerResult {
     let launches: Vec<CrowdData> = (0..9).map(|nth| crowd(nth, procs)).collect();
-        order: (0..procs).collect(),
-        bisected_by: Bisected::Processors,
     let extracted = contention::extract::extract(&launches, 0.95, 0.02).expect("launches");
     let found = Found::Contention(extracted.found);
     let result = measured(name, 32, extracted.parameters, found, extracted.doubts);

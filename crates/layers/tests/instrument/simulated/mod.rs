@@ -7,6 +7,7 @@ use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::bulk;
 use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::pattern::BulkPlan;
+use netdyno_measure::bulk::signature::SignaturePlan;
 use netdyno_measure::logp;
 use netdyno_measure::logp::data::LaunchData;
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
@@ -64,34 +65,33 @@ pub fn signatures(truth: Truth, seed: u64, count: usize, precision: f64) -> Vec<
 
 /// Runs launches of stores of all sizes up to the largest. The first launch chooses the shape of all.
 pub fn sizes(truth: Truth, seed: u64, count: usize, largest_bytes: usize, budget_ns: f64) -> Vec<BulkLaunch> {
-    transfers(truth, Direction::Store, seed, count, (largest_bytes, budget_ns))
+    transfers(truth, Direction::Store, &[], seed, count, (largest_bytes, budget_ns))
 }
 
-/// Runs launches of transfers in one direction, of all sizes up to the largest. The first launch chooses the
-/// shape of all.
+/// Runs launches of transfers in one direction, of all sizes up to the largest, with the signatures of some
+/// sizes. The first launch chooses the shape of all.
 pub fn transfers(
     truth: Truth,
     direction: Direction,
+    signatures: &[usize],
     seed: u64,
     count: usize,
     (largest_bytes, budget_ns): (usize, f64),
 ) -> Vec<BulkLaunch> {
-    let mut shape = None;
-    (0..count)
-        .map(|launch| {
-            let plan = BulkPlan {
-                launch,
-                shape: shape.clone(),
-                largest_bytes,
-                direction,
-                budget_ns,
-                precision: 0.02,
-                confidence: 0.95,
-                seed: seed ^ launch as u64,
-            };
-            let data = bulk::pattern::run(&mut requester(truth, seed, launch), &plan, &mut |_| {}).unwrap();
-            shape = Some(data.shape.clone());
-            data
-        })
-        .collect()
+    let mut before: Vec<BulkLaunch> = Vec::new();
+    for launch in 0..count {
+        let plan = BulkPlan {
+            launch,
+            shape: before.first().map(|data| data.shape.clone()),
+            largest_bytes,
+            direction,
+            signatures: SignaturePlan::of_sizes(signatures, before.first()),
+            budget_ns,
+            precision: 0.02,
+            confidence: 0.95,
+            seed: seed ^ launch as u64,
+        };
+        before.push(bulk::pattern::run(&mut requester(truth, seed, launch), &plan, &mut |_| {}).unwrap());
+    }
+    before
 }

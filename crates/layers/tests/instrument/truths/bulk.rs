@@ -95,14 +95,8 @@ fn with_noise_the_intervals_cover_random_functions() {
         let mut coverage = [Coverage::default(); 6];
         for size in &bulk.sizes {
             let known = Known::of(&truth, size.size_bytes);
-            let values = [
-                known.one_way,
-                known.transfer,
-                known.o_s,
-                known.o_r,
-                known.slowest_stage(),
-                known.latency,
-            ];
+            let values =
+                [known.one_way, known.transfer, known.o_s, known.o_r, known.slowest_stage(), known.latency];
             for (at, (_, parameter)) in size.times().into_iter().enumerate() {
                 if let Some(ci) = parameter.ci_ns.filter(|_| parameter.status == Status::Measured) {
                     coverage[at].add(ci.contains(values[at]));
