@@ -74,9 +74,13 @@ pub struct BulkArgs {
 /// Maximum number of sizes whose signature is measured.
 const SIGNATURES_AT_MOST: usize = 16;
 
+/// Maximum size of a transfer of a signature, in bytes. A signature has hundreds of transfers, so that one launch
+/// with larger ones takes minutes.
+const SIGNATURE_BYTES_AT_MOST: usize = 64 << 20;
+
 fn signature_size(text: &str) -> Result<usize, String> {
-    let size = Some(bytes(text)?).filter(|size| (1..=1 << 30).contains(size));
-    size.ok_or_else(|| "must be sizes from 1B to 1GiB, as in 8,2KiB".into())
+    let size = Some(bytes(text)?).filter(|size| (1..=SIGNATURE_BYTES_AT_MOST).contains(size));
+    size.ok_or_else(|| "must be sizes from 1B to 64MiB, as in 8,2KiB".into())
 }
 
 /// Returns the sizes in ascending order, each once.

@@ -75,9 +75,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["bulk", "--over", "udp", "--largest", "4Mb"], "64KiB"),
         (&["bulk", "--over", "udp", "--largest", "99999999999999999999"], "1GiB"),
         (&["bulk", "--over", "udp", "--direction", "put"], "store or get"),
-        (&["bulk", "--over", "udp", "--signature", "0"], "1B to 1GiB"),
+        (&["bulk", "--over", "udp", "--signature", "0"], "1B to 64MiB"),
         (&["bulk", "--over", "udp", "--signature", "8,,9"], "not a size"),
-        (&["bulk", "--over", "udp", "--signature", "2GiB"], "1B to 1GiB"),
+        (&["bulk", "--over", "udp", "--signature", "1GiB"], "1B to 64MiB"),
         (&["bulk", "--over", "am+shm,udp", "--signature", "8,64KiB"], "65507"),
         (
             &["bulk", "--over", "udp", "--signature", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"],
