@@ -7,7 +7,8 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::LayerOptions;
 use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::pattern::BulkPlan;
-use netdyno_measure::layer::{Face, Messenger};
+use netdyno_measure::bulk::signature::SignaturePlan;
+use netdyno_measure::layer::{Face, Messenger, Transfer};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::onesided::data::{Level, Operation};
 use netdyno_measure::onesided::pattern::OnesidedPlan;
@@ -91,16 +92,21 @@ fn requests(ground: &dyn Ground) {
     }
 }
 
+/// Measures transfers in both directions, with the signature of a small size.
 fn sized(ground: &dyn Ground) {
+    sized_of(ground, Direction::Store);
+    sized_of(ground, Direction::Get);
+}
+
+fn sized_of(ground: &dyn Ground, direction: Direction) {
     let largest_bytes = ground.layer().max_transfer().min(LARGE);
     let (budget_ns, precision, confidence) = (3e8, 0.1, 0.95);
-    let direction = Direction::Store;
     let plan = BulkPlan {
         launch: 0,
         shape: None,
         largest_bytes,
         direction,
-        signatures: Vec::new(),
+        signatures: SignaturePlan::of_sizes(&[8], None),
         budget_ns,
         precision,
         confidence,
@@ -111,6 +117,22 @@ fn sized(ground: &dyn Ground) {
     let sizes: Vec<usize> = data.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!((sizes.first(), sizes.last()), (Some(&1), Some(&largest_bytes)));
     assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
+    let are_sound = |times: &[f64]| !times.is_empty() && times.iter().all(|&ns| ns > 0.0);
+    assert!(data.sizes.iter().all(|size| are_sound(&size.transfer_ns)), "{direction:?}");
+    let has_own = matches!(ground.layer(), Layer::AmShm | Layer::AmUdp);
+    let (of_sizes, of_signature) = match (direction, has_own) {
+        (Direction::Store, true) => (Transfer::Request, Transfer::Store),
+        (Direction::Store, false) => (Transfer::Request, Transfer::Request),
+        (Direction::Get, true) => (Transfer::Get, Transfer::Get),
+        (Direction::Get, false) => (Transfer::Reply, Transfer::Reply),
+    };
+    assert_eq!(data.shape.transfer, of_sizes, "{direction:?}");
+    let [signature] = &data.signatures[..] else { panic!("{direction:?}") };
+    assert_eq!((signature.size_bytes, signature.transfer), (8, of_signature));
+    assert!(
+        are_sound(&signature.data.rtt.batches_ns) && signature.data.signature.len() >= 2,
+        "{direction:?}"
+    );
 }
 
 /// Measures with one message in a cycle, and with as many as the layer has slots; with a progress thread as
