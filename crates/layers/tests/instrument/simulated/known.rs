@@ -81,6 +81,13 @@ impl Known {
         self.g.max(self.turnaround).max(self.busy).max(self.by_window)
     }
 
+    /// Returns the time per message of the second slowest stage, in ns.
+    pub fn second_stage(&self) -> f64 {
+        let mut stages = [self.g, self.turnaround, self.busy];
+        stages.sort_by(f64::total_cmp);
+        stages[1]
+    }
+
     /// Returns the term that sets the steady state, and the time per message in ns, if one term clearly is
     /// the largest. If two processors differ by little, the slower one's queue fills too slowly: no burst is
     /// long enough to fill it.

@@ -140,6 +140,7 @@ impl Drawn {
     }
 }
 
-fn log_uniform(random: &mut fastrand::Rng, from: f64, to: f64) -> f64 {
+/// Draws a number from `from` to `to`, of any magnitude with the same probability.
+pub fn log_uniform(random: &mut fastrand::Rng, from: f64, to: f64) -> f64 {
     from * (to / from).powf(random.f64())
 }
