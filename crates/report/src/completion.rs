@@ -14,8 +14,7 @@ use netdyno_measure::stats::{Interval, median};
 /// Widths of the columns: the size, the bandwidth, its share of the peak, and the ideal time.
 pub const SIZE: usize = 10;
 const BANDWIDTH: usize = 12;
-const SHARE_WIDTH: usize = cell::WIDTH + 1;
-const IDEAL: usize = 10;
+const IDEAL: usize = 9;
 /// The name of the bandwidth over the peak.
 const SHARE: &str = "share_of_peak";
 /// Headings of the times, in the order of [`COMPLETION_TIMES`].
@@ -36,7 +35,8 @@ pub fn write(lines: &mut Lines, found: &Completion) {
 
 fn row(lines: &mut Lines, [size, bandwidth, share, ideal]: [String; 4], times: &[String]) {
     let times: String = times.iter().map(|cell| format!("{cell:>width$}", width = cell::WIDTH)).collect();
-    let line = format!("  {size:<SIZE$}{times}{bandwidth:>BANDWIDTH$}{share:>SHARE_WIDTH$}{ideal:>IDEAL$}");
+    let width = cell::WIDTH;
+    let line = format!("  {size:<SIZE$}{times}{bandwidth:>BANDWIDTH$} {share:>width$} {ideal:>IDEAL$}");
     lines.row(&line, "  ", "    ");
 }
 

@@ -71,6 +71,13 @@ const SPINS_US: [u64; 5] = [1, 3, 10, 30, 100];
 /// Measures and writes the result.
 pub fn run(args: &CompletionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.bench.of_every_size("completion")?;
+    if args.best_spin && !bench.over.iter().any(|layer| layer.can_wait(Wait::Block)) {
+        let layers: Vec<String> = bench.over.iter().map(Layer::to_string).collect();
+        return Err(Fault::BadInput(format!(
+            "--best-spin needs a layer that can block, and {} cannot: leave --best-spin away",
+            layers.join(", ")
+        )));
+    }
     let names_waits = !bench.measuring.waits().is_empty();
     let (largest_bytes, given) = (args.largest, args.peak);
     let (spins, peaks) = (args.best_spin, Vec::new());

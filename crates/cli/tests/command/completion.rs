@@ -75,6 +75,7 @@ fn a_peak_that_is_given_is_compared_with() {
     // A message takes 5 us and more: from 1 B on that is faster than 1 Mbit/s.
     assert_eq!(above, 7, "{found:?}");
     assert!(slow.doubts.iter().any(|doubt| doubt.name == "above_peak" && doubt.text.contains("7 sizes")));
+    assert!(slow.doubts.iter().any(|doubt| doubt.text.contains("give a larger one")), "{:?}", slow.doubts);
     let fast = of(TRUTH, &["--peak", "1TB/s"]);
     assert!(fast.doubts.iter().all(|doubt| doubt.name != "above_peak"), "{:?}", fast.doubts);
     let unknown = of("o_s=1us,o_r=2us,g=5us,L=7us", &[]);
@@ -90,6 +91,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["completion", "--over", "sim"], "--truth"),
         (&["completion", "--over", "udp", "--wait", "block,block"], "--wait names block twice"),
         (&["completion", "--over", "udp", "--wait", "spin", "--best-spin"], "--best-spin"),
+        (&["completion", "--over", "sim,mpi", "--truth", TRUTH, "--best-spin"], "sim, mpi cannot"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),
         (&["completion", "--over", "sim", "--truth", TRUTH, "--peak", "0GB/s"], "--peak '0GB/s': must be"),

@@ -1,5 +1,6 @@
 //! Warnings about the figures of `completion`, because of the layer, the machine or the run.
 
+use super::peak::PeakSource;
 use super::record::{Completion, CompletionTimes};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
@@ -32,12 +33,12 @@ fn above_peak(found: &Completion) -> Option<Doubt> {
     let (first, last) = (above.first()?, above.last()?);
     let peak = found.peak.peak_bytes_per_s.map_or_else(String::new, |peak| format!("{}, ", rate(peak)));
     let text = format!(
-        "{} from {} to {}: a stream is faster than the peak ({peak}{}), so that this is no peak of the way: \
-         give it with --peak",
+        "{} from {} to {}: a stream is faster than the peak ({peak}{}), so that this is no peak of the way: {}",
         counted(above.len(), "size", "sizes"),
         Bytes(first.size_bytes),
         Bytes(last.size_bytes),
-        found.peak.how
+        found.peak.how,
+        if found.peak.source == PeakSource::Given { "give a larger one" } else { "give it with --peak" }
     );
     Some(Doubt::about("above_peak", "share_of_peak", text))
 }
