@@ -3,7 +3,8 @@
 use crate::cell::{self, quantity_cell};
 use crate::completion::SIZE;
 use crate::lines::Lines;
-use netdyno_measure::completion::spin_time::{NEAR, SpinTimes};
+use netdyno_measure::completion::record::SpinTimes;
+use netdyno_measure::completion::spin_time::NEAR;
 use netdyno_measure::completion::ways::Ways;
 use netdyno_measure::record::Record;
 use netdyno_measure::show::{Bytes, NONE, number, percent, round_time};

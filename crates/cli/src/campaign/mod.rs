@@ -32,7 +32,7 @@ use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
-use netdyno_measure::completion::spin_time::SpinTimes;
+use netdyno_measure::completion::record::SpinTimes;
 use netdyno_measure::record::{LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};

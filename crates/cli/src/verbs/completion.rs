@@ -30,7 +30,7 @@ pub const EXAMPLES: &[Examples] = &[(
     [
         ("netdyno completion --over vi+shm,vi+udp", "poll, then block"),
         ("netdyno completion --over tcp --wait spin,yield", "choose the ways to wait"),
-        ("netdyno completion --over vi+udp --best-spin", "how long to spin before blocking"),
+        ("netdyno completion --over vi+udp --best-spin", "how long to spin first"),
     ],
 )];
 
@@ -45,7 +45,7 @@ pub struct CompletionArgs {
     #[command(flatten)]
     pub bench: BenchArgs,
 
-    /// Measure sizes up to this one, as in 64KiB
+    /// Measure sizes up to this one
     ///
     /// Less where a layer carries no message of that size.
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = largest, help_heading = WHAT)]
@@ -54,7 +54,7 @@ pub struct CompletionArgs {
     /// Compare the bandwidth with this peak, as in 12.5GB/s or 100Mbit/s
     ///
     /// By default the speed of the link that the layer uses, or within a host the rate of one copy.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = WHAT)]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = WHAT, hide_short_help = true)]
     pub peak: Option<f64>,
 
     /// Find the best time to spin before blocking

@@ -62,3 +62,40 @@ impl CompletionTimes {
         each_ns.map(|each_ns| self.size_bytes as f64 / each_ns * 1e9)
     }
 }
+
+/// The times to spin before blocking of one layer, against polling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpinTimes {
+    /// The layer.
+    pub layer: String,
+    /// The way to poll.
+    pub polling: String,
+    /// The times that were measured, ascending.
+    pub tried: Vec<SpinTime>,
+    /// The index of the best one; null if none is near polling at the smallest size.
+    pub best: Option<usize>,
+}
+
+/// A time to spin before blocking.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpinTime {
+    /// The way to wait, such as `spin:20us`.
+    pub wait: String,
+    /// The time to spin.
+    pub spin_ns: f64,
+    /// The smallest size that was measured.
+    pub from_bytes: usize,
+    /// From the smallest size up to this one every size is near polling; null if the smallest one is not.
+    pub near_to_bytes: Option<usize>,
+    /// The largest upper end of an interval of the ratio to polling, over these sizes.
+    pub near_ratio_at_most: Option<f64>,
+    /// The largest median of the ratio to polling, over all larger sizes; null if there are none.
+    pub ratio_above: Option<f64>,
+}
+
+impl SpinTimes {
+    /// Returns the best time to spin, if one is near polling.
+    pub fn best(&self) -> Option<&SpinTime> {
+        self.tried.get(self.best?)
+    }
+}

@@ -4,43 +4,12 @@
 //! A way is near polling at a size if the upper end of the interval of its ratio to polling is at most
 //! [`NEAR`]. So noise makes a way look worse, and never better.
 
+use super::record::{SpinTime, SpinTimes};
 use super::ways::{Way, Ways};
 use crate::record::LayerResult;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The largest ratio of half round trips that is near.
 pub const NEAR: f64 = 1.05;
-
-/// The times to spin before blocking of one layer, against polling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SpinTimes {
-    /// The layer.
-    pub layer: String,
-    /// The way to poll.
-    pub polling: String,
-    /// The times that were measured, ascending.
-    pub tried: Vec<SpinTime>,
-    /// The index of the best one; null if none is near polling at the smallest size.
-    pub best: Option<usize>,
-}
-
-/// A time to spin before blocking.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SpinTime {
-    /// The way to wait, such as `spin:20us`.
-    pub wait: String,
-    /// The time to spin.
-    pub spin_ns: f64,
-    /// The smallest size that was measured.
-    pub from_bytes: usize,
-    /// From the smallest size up to this one every size is near polling; null if the smallest one is not.
-    pub near_to_bytes: Option<usize>,
-    /// The largest upper end of an interval of the ratio to polling, over these sizes.
-    pub near_ratio_at_most: Option<f64>,
-    /// The largest median of the ratio to polling, over all larger sizes; null if there are none.
-    pub ratio_above: Option<f64>,
-}
 
 impl SpinTimes {
     /// Returns the spin times of each layer that was measured by polling and with several or one of them.
@@ -66,11 +35,6 @@ impl SpinTimes {
             tried,
             best,
         })
-    }
-
-    /// Returns the best time to spin, if one is near polling.
-    pub fn best(&self) -> Option<&SpinTime> {
-        self.tried.get(self.best?)
     }
 }
 

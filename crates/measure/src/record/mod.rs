@@ -26,7 +26,7 @@ pub use parameter::{Parameter, Parameters, PerByte, Status, TIMES};
 pub use plateau::{Limit, Plateau};
 pub use ratio::Ratio;
 
-use crate::completion::spin_time::SpinTimes;
+use crate::completion::record::SpinTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! The ways to wait on a terminal and on a page.
 
 use crate::support::{completion_layer, record};
-use netdyno_measure::completion::spin_time::SpinTimes;
+use netdyno_measure::completion::record::SpinTimes;
 use netdyno_measure::record::{LayerResult, Record};
 use netdyno_report::{html, table};
 
