@@ -2,7 +2,8 @@
 //! the largest size (Speight et al. 1999, section 4.2, propose to spin before blocking).
 //!
 //! A way is near polling at a size if the upper end of the interval of its ratio to polling is at most
-//! [`NEAR`]. So noise makes a way look worse, and never better.
+//! [`NEAR`], so that a wide interval makes no way near. A way that is faster than polling is near as well: where others
+//! take the processors, polling may be the slower way.
 
 use super::record::{SpinTime, SpinTimes};
 use super::ways::{Way, Ways};

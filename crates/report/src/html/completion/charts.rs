@@ -12,7 +12,7 @@ use netdyno_measure::record::Status;
 use netdyno_measure::show::{Bytes, number, number_and_interval, percent, rate, round_number, round_rate};
 
 /// Largest number of characters of a label at the end of a curve.
-const LABEL_AT_MOST: usize = 18;
+const LABEL_AT_MOST: usize = 20;
 
 /// Returns the chart of half of a round trip, with the wire time of each layer.
 pub fn latency(subjects: &[Subject<'_>]) -> Chart {
