@@ -160,7 +160,8 @@ pub struct BenchArgs {
     /// noise_shape=normal (or uniform, laplace or exponential); by the size of a message G=0.5ns/B, processor
     /// time per byte as in O_s=0.1ns/B,O_r=0.1ns/B, and another protocol for large messages as in
     /// change=8KiB,change_G=0.25ns/B,change_L=20us; for overlap which side moves messages, as in
-    /// offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B; for registration what memory costs, as in
+    /// offload=off,eager=8KiB,steal=0.1ns/B,helper=0.1ns/B; for utilisation what a wait costs (a share), and
+    /// soft interrupts on another processor, as in spin=1,softirq=500ns; for registration what memory costs, as in
     /// register=1us+50ns/page,fault=250ns,cached=100ns,kept=on and
     /// deregister=500ns+10ns/page,lock=1us+30ns/page,unlock=300ns and lock_limit=8MiB,create=5us
     #[arg(long, value_name = "NAME=VALUE,…", help_heading = WHAT, hide_short_help = true)]

@@ -61,6 +61,21 @@ pub struct Interface {
     remote_is_busy: bool,
     window: usize,
     in_flight: usize,
+    /// Time that the calls and computations of each side have taken.
+    busy_ps: [Ps; 2],
+    /// Messages of both sides.
+    messages: u64,
+}
+
+/// The time that processors have spent so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessorTime {
+    /// The process that issues requests, ps.
+    pub local_ps: f64,
+    /// The process that answers them, ps.
+    pub remote_ps: f64,
+    /// Soft interrupts on a third processor, ps.
+    pub softirq_ps: f64,
 }
 
 impl Interface {
@@ -75,6 +90,8 @@ impl Interface {
             remote_is_busy: false,
             window: truth.window,
             in_flight: 0,
+            busy_ps: [0; 2],
+            messages: 0,
         }
     }
 
@@ -101,6 +118,22 @@ impl Interface {
 
     /// Keeps the processor busy for `d_ps`. The events until then happen meanwhile.
     pub fn compute(&mut self, d_ps: Ps) {
+        self.busy_ps[LOCAL] += d_ps;
+        self.pass(d_ps);
+    }
+
+    /// Returns the processor time so far. A process that waits is as busy as the model parameters say.
+    pub fn processor_time(&self) -> ProcessorTime {
+        let time = |busy_ps: Ps| {
+            let waited_ps = self.now_ps() as f64 - busy_ps as f64;
+            busy_ps as f64 + self.truth.spin * waited_ps
+        };
+        let [local_ps, remote_ps] = self.busy_ps.map(time);
+        ProcessorTime { local_ps, remote_ps, softirq_ps: self.messages as f64 * self.truth.softirq_ps as f64 }
+    }
+
+    /// Lets `d_ps` pass. The events until then happen meanwhile.
+    pub fn pass(&mut self, d_ps: Ps) {
         let end_ps = self.now_ps() + d_ps;
         while let Some(event) = self.events.take_until(end_ps) {
             self.process(event);
@@ -191,6 +224,7 @@ impl Interface {
     }
 
     fn enqueue(&mut self, side: usize) {
+        self.messages += 1;
         self.sides[side].queued += 1;
         self.feed_send_stage(side);
     }
@@ -228,6 +262,7 @@ impl Interface {
         self.remote_is_busy = true;
         let (o_r, o_s) = (self.truth.o_r_of(self.sizes[LOCAL]), self.truth.o_s_of(self.sizes[REMOTE]));
         let busy = self.draw(o_r) + self.draw(o_s);
+        self.busy_ps[REMOTE] += busy;
         self.events.schedule_after(busy, Event::RemoteReplied);
     }
 }
@@ -235,6 +270,7 @@ impl Interface {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
 
     const US: Ps = 1_000_000;
 
@@ -283,6 +319,25 @@ mod tests {
         i.issue();
         i.wait().unwrap();
         assert_eq!(i.now_ps(), (80 + 12 + 11 + 24 + 1 + 7 + 2) * US);
+    }
+
+    #[test]
+    fn a_process_is_busy_in_its_calls_and_as_it_waits() {
+        let times = |rest: &str| {
+            let mut i = interface(&format!("o_s=1us,o_r=2us,g=5us,L=7us{rest}"));
+            i.issue();
+            i.wait().unwrap();
+            i.pass(20 * US);
+            i.processor_time()
+        };
+        let of = |local, remote, softirq| ProcessorTime {
+            local_ps: local * US as f64,
+            remote_ps: remote * US as f64,
+            softirq_ps: softirq * US as f64,
+        };
+        assert_eq!(times(""), of(3.0, 3.0, 0.0));
+        assert_eq!(times(",spin=1,softirq=4us"), of(40.0, 40.0, 8.0));
+        assert_eq!(times(",spin=0.5"), of(21.5, 21.5, 0.0));
     }
 
     #[test]

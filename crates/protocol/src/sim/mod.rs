@@ -28,7 +28,7 @@ mod truth;
 mod values;
 
 pub use crowd::Crowd;
-pub use interface::{Interface, Stuck};
+pub use interface::{Interface, ProcessorTime, Stuck};
 pub use messages::{Message, Messages};
 pub use noise::{Noise, Shape};
 pub use one_sided::{Access, OneSided};

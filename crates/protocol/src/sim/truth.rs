@@ -12,11 +12,15 @@
 //! For the part of the host that moves the data of messages ([`Messages`](super::Messages)):
 //! `[,offload=on][,eager=8KiB][,steal=0ns/B][,helper=0ns/B]`.
 //!
+//! For the processor time of two processes: `[,spin=0][,softirq=0ns]`.
+//!
 //! For the registration of memory: see [`memory`](super::memory).
 
 use super::memory::MemoryTruth;
 use super::noise::{self, Noise};
-use super::values::{Ps, TruthError, bytes, count, duration, error, per_byte, rounded, switch};
+use super::values::{
+    Ps, TruthError, bytes, count, duration, error, per_byte, rounded, share_of_time, switch,
+};
 
 /// The model parameters of a simulated interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +51,10 @@ pub struct Truth {
     pub steal_per_byte_ps: f64,
     /// Time of a spare core for each byte that arrives.
     pub helper_per_byte_ps: f64,
+    /// Share of the time in which a process waits that it keeps its processor busy: 1 polls, and 0 blocks.
+    pub spin: f64,
+    /// Time for each message in soft interrupts, on a processor without a process.
+    pub softirq_ps: Ps,
     /// Messages that can wait for the send stage before the issuer must wait.
     pub capacity: usize,
     /// Most requests without a reply.
@@ -125,6 +133,7 @@ impl core::str::FromStr for Truth {
         let (mut gap, mut o_s_byte, mut o_r_byte) = (None, None, None);
         let (mut change, mut change_gap, mut change_l) = (None, None, None);
         let (mut offload, mut eager, mut steal, mut helper) = (None, None, None, None);
+        let (mut spin, mut softirq) = (None, None);
         let mut memory = MemoryTruth::default();
         for part in text.split(',') {
             let (name, value) = part
@@ -147,6 +156,8 @@ impl core::str::FromStr for Truth {
                 "eager" => eager.replace(bytes(name, value)?).is_none(),
                 "steal" => steal.replace(per_byte(name, value)?).is_none(),
                 "helper" => helper.replace(per_byte(name, value)?).is_none(),
+                "spin" => spin.replace(share_of_time(name, value)?).is_none(),
+                "softirq" => softirq.replace(duration(name, value)?).is_none(),
                 "capacity" => capacity.replace(count(name, value)?).is_none(),
                 "window" => window.replace(count(name, value)?).is_none(),
                 "noise" => share.replace(noise::share(value)?).is_none(),
@@ -154,8 +165,8 @@ impl core::str::FromStr for Truth {
                 _ => memory.take(name, value)?.ok_or_else(|| {
                     error(format_args!(
                         "'{name}' is not a parameter: use o_s, o_r, g, L, G, O_s, O_r, o_poll, \
-                         change, change_G, change_L, offload, eager, steal, helper, capacity, window, noise, \
-                         noise_shape, register, fault, cached, kept, deregister, lock, unlock, lock_limit or create"
+                         change, change_G, change_L, offload, eager, steal, helper, spin, softirq, capacity, window, \
+                         noise, noise_shape, register, fault, cached, kept, deregister, lock, unlock, lock_limit or create"
                     ))
                 })?,
             };
@@ -191,6 +202,8 @@ impl core::str::FromStr for Truth {
             eager_bytes: eager.unwrap_or(0),
             steal_per_byte_ps: steal.unwrap_or(0.0),
             helper_per_byte_ps: helper.unwrap_or(0.0),
+            spin: spin.unwrap_or(0.0),
+            softirq_ps: softirq.unwrap_or(0),
             o_s_ps: need("o_s", o_s)?,
             o_r_ps: need("o_r", o_r)?,
             g_ps: need("g", g)?,
@@ -277,6 +290,8 @@ mod tests {
             ("offload=yes", "offload=on"),
             ("steal=1ns", "steal=0.5ns/B"),
             ("eager=1", "2B to"),
+            ("spin=2", "from 0 to 1"),
+            ("softirq=1", "unit"),
             ("capacity=0", "whole number"),
             ("noise=0.5", "share"),
             ("noise_shape=flat", "exponential"),

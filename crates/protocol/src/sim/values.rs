@@ -91,6 +91,13 @@ pub(super) fn switch(name: &str, text: &str) -> Result<bool, TruthError> {
     }
 }
 
+pub(super) fn share_of_time(name: &str, text: &str) -> Result<f64, TruthError> {
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| error(format_args!("{name}={text} is not a share from 0 to 1")))
+}
+
 pub(super) fn count(name: &str, text: &str) -> Result<usize, TruthError> {
     text.parse()
         .ok()
