@@ -13,6 +13,7 @@
 //! * [`datagram`]: the wires of datagrams: a nonblocking UDP socket, and a wire that injects faults.
 //! * [`interface`]: the addresses of this host's network interfaces.
 //! * [`lane`]: one direction of a shared-memory connection between two Virtual Interfaces.
+//! * [`machine`]: the identity of the machine.
 //! * [`pages`]: anonymous memory that is not yet resident, and the cost of locking it.
 //! * [`progress`]: a thread that makes progress while the program computes.
 //! * [`random`]: unpredictable random bytes.
@@ -31,6 +32,7 @@ pub mod interface;
 pub mod lane;
 pub mod life;
 pub mod loan;
+pub mod machine;
 #[cfg(all(test, loom))]
 mod models;
 pub mod pages;
