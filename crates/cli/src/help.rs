@@ -39,7 +39,9 @@ pub fn dress(command: Command) -> Command {
         .before_help(short)
         .before_long_help(unwrapped(&long))
         .max_term_width(COLUMNS)
-        .styles(styles());
+        .styles(styles())
+        // The short help fits a terminal.
+        .mut_arg("size", |size| size.hide_short_help(true));
     // clap's own help of the `help` command would say less.
     command.mut_subcommands(|verb| {
         let name = verb.get_name().to_owned();
@@ -100,11 +102,33 @@ fn short_groups() -> String {
     let widest = GROUPS.iter().map(|(group, _)| group.len()).max().unwrap_or(0);
     let mut text = format!("{header}Commands:{header:#}");
     for (group, verbs) in GROUPS {
-        let mut names = verbs.iter().map(|verb| format!("{literal}{verb}{literal:#}"));
-        let names = names.by_ref().collect::<Vec<_>>().join(", ");
-        let _ = write!(text, "\n  {group:widest$}  {names}");
+        let indent = 2 + widest + 2;
+        let lines = in_lines(verbs, COLUMNS - indent);
+        let line = |verbs: &Vec<&str>| {
+            verbs.iter().map(|verb| format!("{literal}{verb}{literal:#}")).collect::<Vec<_>>().join(", ")
+        };
+        let lines: Vec<String> = lines.iter().map(line).collect();
+        let _ = write!(text, "\n  {group:widest$}  {}", lines.join(&format!(",\n{:indent$}", "")));
     }
     text
+}
+
+/// Divides names into lines of at most `width` characters, with commas between the names.
+fn in_lines<'a>(names: &[&'a str], width: usize) -> Vec<Vec<&'a str>> {
+    let mut lines: Vec<Vec<&str>> = Vec::new();
+    let mut at = width;
+    for name in names {
+        let len = name.len() + ", ".len();
+        match lines.last_mut() {
+            Some(line) if at + len <= width + 1 => line.push(name),
+            _ => {
+                at = 0;
+                lines.push(vec![name]);
+            }
+        }
+        at += len;
+    }
+    lines
 }
 
 /// Returns the verbs, each with its purpose.
@@ -150,6 +174,14 @@ fn styles() -> Styles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_fill_lines_and_leave_room_for_commas() {
+        assert_eq!(in_lines(&["ab", "cd", "ef"], 10), [vec!["ab", "cd", "ef"]]);
+        assert_eq!(in_lines(&["ab", "cd", "ef"], 7), [vec!["ab", "cd"], vec!["ef"]]);
+        assert_eq!(in_lines(&["abcdef", "g"], 3), [vec!["abcdef"], vec!["g"]]);
+        assert!(in_lines(&[], 3).is_empty());
+    }
     use crate::command::Cli;
     use crate::verbs::EXAMPLES;
     use std::fs;

@@ -5,6 +5,7 @@
 //! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp`, `oncrpc` and `grpc`. Each has a
 //!   file for each way in which it is measured: requests of one size, requests of any size, messages,
 //!   a group of processes, registration of memory.
+//! * [`accounts`] adds the accounts of processor time to a half of any layer.
 //! * The other modules know no layer. They hold what layers have in common: [`options`], [`half`] (a
 //!   connection of two processes), [`group`] (many processes), `requests`, `sized`, `messages`,
 //!   [`registrar`], the clock (`time`), waiting
@@ -12,6 +13,7 @@
 //!   (`transport`).
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 mod am;
 pub mod catalogue;
 pub mod group;

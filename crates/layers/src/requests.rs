@@ -5,7 +5,7 @@ use crate::idle::Idle;
 use crate::peer_wait::{BLOCK_AT_MOST, PeerWait};
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
-use netdyno_measure::layer::{LayerError, Requester};
+use netdyno_measure::layer::{LayerError, Meter, Requester};
 use netdyno_measure::logp::data::Transport;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,12 +44,15 @@ pub(crate) struct RealRequester<W> {
     in_flight: usize,
     window: usize,
     max_window: usize,
+    /// Reads the accounts of both sides, if the layer was opened with accounts.
+    meter: Option<Box<dyn Meter>>,
 }
 
 impl<W: Wire> RealRequester<W> {
     /// Returns a requester with at most `max_window` requests in flight. Calibrates the clock.
     pub(crate) fn new(wire: W, wait: Wait, max_window: usize) -> Self {
-        Self { wire, wait, time: RealTime::calibrate(), in_flight: 0, window: max_window, max_window }
+        let (time, meter) = (RealTime::calibrate(), None);
+        Self { wire, wait, time, in_flight: 0, window: max_window, max_window, meter }
     }
 
     pub(crate) fn wire(&self) -> &W {
@@ -62,6 +65,11 @@ impl<W: Wire> RealRequester<W> {
 
     pub(crate) fn waits(&self) -> Wait {
         self.wait
+    }
+
+    /// Returns the meter of both sides' processor time, or takes another one.
+    pub(crate) fn meter(&mut self) -> &mut Option<Box<dyn Meter>> {
+        &mut self.meter
     }
 
     /// Sets the widest window, which depends on the size of messages, and uses it from now on.

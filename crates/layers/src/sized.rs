@@ -3,7 +3,9 @@
 
 use crate::peer_wait::PeerWait;
 use crate::requests::{RealRequester, Wire};
-use netdyno_measure::layer::{LayerError, SizedRequester, Transfer};
+use netdyno_measure::layer::{LayerError, Meter, SizedRequester, Transfer};
+use netdyno_measure::processor_time::Accounts;
+use std::time::Duration;
 
 /// The largest message of a layer without a limit of its own, in bytes: both ends allocate a buffer for it.
 pub(crate) const MAX_SIZE: usize = 1 << 30;
@@ -163,6 +165,21 @@ impl<W: SizedWire> SizedRequester for RealRequester<W> {
 
     fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
         self.wire_mut().set_transfer(transfer)
+    }
+
+    fn set_meter(&mut self, meter: Box<dyn Meter>) {
+        *self.meter() = Some(meter);
+    }
+
+    fn accounts(&mut self) -> Result<Accounts, LayerError> {
+        let meter = self.meter().as_mut();
+        meter
+            .ok_or_else(|| LayerError::new("the layer was opened without accounts of processor time"))?
+            .accounts()
+    }
+
+    fn sleep(&mut self, d_ns: f64) {
+        std::thread::sleep(Duration::from_nanos(d_ns as u64));
     }
 }
 

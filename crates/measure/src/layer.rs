@@ -3,6 +3,7 @@
 use crate::logp::data::Transport;
 use crate::onesided::data::Operation;
 use crate::order::Order;
+use crate::processor_time::{Accounts, MachineAccount};
 use crate::registration::data::MemorySystem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,15 @@ pub enum Transfer {
     Get,
 }
 
+/// Reads the accounts of both sides of a connection.
+pub trait Meter {
+    /// Returns the accounts of both sides so far.
+    ///
+    /// # Errors
+    /// Returns an error if the other process cannot be asked.
+    fn accounts(&mut self) -> Result<Accounts, LayerError>;
+}
+
 /// A requester with messages of any size.
 pub trait SizedRequester: Requester {
     /// Returns the largest message, in bytes. The smallest has one byte.
@@ -119,6 +129,24 @@ pub trait SizedRequester: Requester {
     /// [`Transfer::Reply`] in place of a get, if it has messages alone.
     fn set_transfer(&mut self, transfer: Transfer) -> Transfer {
         transfer.by_messages()
+    }
+
+    /// Reads the accounts of both sides by `meter` from now on. A simulated layer keeps its own accounts.
+    fn set_meter(&mut self, _meter: Box<dyn Meter>) {}
+
+    /// Returns the processor time of both sides so far.
+    ///
+    /// # Errors
+    /// Returns an error if the layer was opened without a meter, or if the other process cannot be asked.
+    fn accounts(&mut self) -> Result<Accounts, LayerError> {
+        Err(LayerError::new("the layer has no accounts of processor time"))
+    }
+
+    /// Sleeps for `d_ns` nanoseconds of the layer's time, without the processor. A layer whose time does not pass
+    /// by itself computes.
+    fn sleep(&mut self, d_ns: f64) {
+        let work = self.work(d_ns);
+        self.compute(work);
     }
 }
 
@@ -171,6 +199,11 @@ pub trait Messenger: Time {
     /// Returns the processor time of the process's other threads so far, in nanoseconds, if it is known. A
     /// layer with a progress thread spends it there.
     fn other_threads_ns(&mut self) -> Option<f64> {
+        None
+    }
+
+    /// Returns the accounts of the machine's processors so far, and the worker's processor, if they are known.
+    fn machine(&mut self) -> Option<(MachineAccount, usize)> {
         None
     }
 

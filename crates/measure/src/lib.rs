@@ -7,6 +7,7 @@
 //! * [`stats`]: medians with distribution-free intervals, regression.
 //! * [`strata`]: launches whose processors were equally far apart.
 //! * [`unpaired`]: the ratio of two unpaired samples.
+//! * [`processor_time`]: the accounts of processes and of their machines.
 //! * [`logp`]: the LogP signature.
 //! * [`bulk`]: the parameters as functions of the message's size.
 //! * [`comb`]: the protocol stacks of Brightwell et al. (2003).
@@ -16,6 +17,7 @@
 //! * [`overlap`]: the overlap of computation and messages.
 //! * [`registration`]: the cost of registered memory.
 //! * [`speight`]: the experiment of Speight et al. (1999), section 5.
+//! * [`utilisation`]: the processor time of messages on each side.
 //! * [`sweep`]: the run time of a program over the dials of its link.
 //! * [`validation`]: the dials of a link against the parameters that they set.
 //! * [`verbs`]: the registry of the verbs.
@@ -39,6 +41,7 @@ pub mod order;
 pub mod overlap;
 mod powers;
 mod precision;
+pub mod processor_time;
 pub mod reading;
 pub mod record;
 pub mod registration;
@@ -51,5 +54,6 @@ pub mod strata;
 pub mod sweep;
 pub mod task;
 pub mod unpaired;
+pub mod utilisation;
 pub mod validation;
 pub mod verbs;

@@ -9,7 +9,7 @@ use crate::show::{Bytes, counted};
 /// The window may set the pace of a stream if a whole window takes at most this many times the time of a
 /// single operation. Operations complete in order, so that those that take longer hold up the others: simulated
 /// streams whose times vary by a quarter take 1.6 times as long.
-const WINDOW_BOUND: f64 = 2.0;
+pub(crate) const WINDOW_BOUND: f64 = 2.0;
 
 /// Returns the times for each operation of a stream, in nanoseconds. `row_ns` measures a row of as many operations
 /// as it is given, up to `N` different events.

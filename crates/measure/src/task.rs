@@ -4,7 +4,7 @@ use crate::bulk;
 use crate::bulk::data::BulkLaunch;
 use crate::completion;
 use crate::completion::data::CompletionLaunch;
-use crate::layer::{Initiator, LayerError, Messenger, Registrar, Requester, SizedRequester};
+use crate::layer::{Initiator, LayerError, Messenger, Meter, Registrar, Requester, SizedRequester};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern;
 use crate::onesided;
@@ -12,6 +12,8 @@ use crate::onesided::data::OnesidedLaunch;
 use crate::overlap;
 use crate::overlap::data::OverlapLaunch;
 use crate::registration;
+use crate::utilisation;
+use crate::utilisation::data::UtilisationLaunch;
 pub use crate::verbs::{Data, Task};
 
 /// An object on which a task can run, whatever its type. The patterns are compiled for each requester, so
@@ -19,6 +21,14 @@ pub use crate::verbs::{Data, Task};
 pub trait Subject {
     /// Runs one launch. `progress` receives the share that is done.
     fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError>;
+
+    /// Reads the processor time of both sides by `meter` from now on.
+    ///
+    /// # Errors
+    /// Returns an error if no task of the object needs that.
+    fn set_meter(&mut self, _meter: Box<dyn Meter>) -> Result<(), LayerError> {
+        Err(LayerError::new("the layer was not opened for requests of any size"))
+    }
 }
 
 impl<R: Requester> Subject for R {
@@ -48,8 +58,17 @@ impl<R: SizedRequester> Subject for AnySize<R> {
                 let data = completion::pattern::run(&mut self.0, plan, progress)?;
                 Ok(Data::Completion(CompletionLaunch { transport: self.0.transport(), ..data }))
             }
+            Task::Utilisation(plan) => {
+                let data = utilisation::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Utilisation(UtilisationLaunch { transport: self.0.transport(), ..data }))
+            }
             other => self.0.measure(other, progress),
         }
+    }
+
+    fn set_meter(&mut self, meter: Box<dyn Meter>) -> Result<(), LayerError> {
+        self.0.set_meter(meter);
+        Ok(())
     }
 }
 

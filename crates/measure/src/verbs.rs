@@ -34,6 +34,10 @@ use crate::registration;
 use crate::registration::data::RegistrationLaunch;
 use crate::registration::pattern::RegistrationPlan;
 use crate::registration::record::Registration;
+use crate::utilisation;
+use crate::utilisation::data::UtilisationLaunch;
+use crate::utilisation::pattern::UtilisationPlan;
+use crate::utilisation::record::Utilisation;
 use crate::validation;
 use crate::validation::record::Validation;
 use crate::validation::{Dialled, DialledPlan};
@@ -242,6 +246,15 @@ verbs! {
         data: RegistrationLaunch,
         record: Registration => registration,
         wanted: registration::doubts::wanted,
+    }
+    /// The processor time of messages on each side.
+    Utilisation {
+        name: "utilisation",
+        plan: UtilisationPlan,
+        face: Some(Face::Sized),
+        data: UtilisationLaunch,
+        record: Utilisation => utilisation,
+        wanted: utilisation::doubts::wanted,
     }
     /// The effects of dials: repeated signatures, with a dial set between them.
     Validate {

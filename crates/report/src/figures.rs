@@ -1,7 +1,7 @@
 //! The figures of a result and of its launches, for every verb.
 
 use crate::figure::{Figure, times};
-use crate::{bulk, completion, contention, logp, onesided, overlap, registration, validation};
+use crate::{bulk, completion, contention, logp, onesided, overlap, registration, utilisation, validation};
 use netdyno_measure::record::{Found, LayerResult};
 
 /// Returns all figures of a result: its parameters, then those of its verb.
@@ -20,6 +20,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         | Found::Onesided(_)
         | Found::Overlap(_)
         | Found::Registration(_)
+        | Found::Utilisation(_)
         | Found::Validate(_) => {
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
@@ -33,6 +34,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         Found::Onesided(found) => onesided::figures(found),
         Found::Overlap(found) => overlap::figures(found),
         Found::Registration(found) => registration::figures(found, size),
+        Found::Utilisation(found) => utilisation::figures(found),
         Found::Validate(found) => validation::figures(found),
     });
     figures
@@ -49,6 +51,7 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
         Found::Onesided(found) => onesided::of_launches(found),
         Found::Overlap(found) => overlap::of_launches(found),
         Found::Registration(found) => registration::of_launches(found),
+        Found::Utilisation(found) => utilisation::of_launches(found),
         Found::Validate(_) => Vec::new(),
     }
 }

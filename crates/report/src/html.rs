@@ -31,6 +31,7 @@ mod summary;
 mod sweep;
 mod tables;
 mod trips;
+mod utilisation;
 mod validation;
 
 use crate::compare::Comparison;
@@ -57,6 +58,7 @@ pub fn render(records: &[Record]) -> String {
     let completions = subjects(records, "completion", Found::completion);
     let one_sided = subjects(records, "onesided", Found::onesided);
     let registrations = subjects(records, "registration", Found::registration);
+    let utilisations = subjects(records, "utilisation", Found::utilisation);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
     let title = paper::title(records).unwrap_or_else(|| {
@@ -69,6 +71,7 @@ pub fn render(records: &[Record]) -> String {
             part("Polling and blocking over", "polling and blocking", completion::layers(&completions)),
             part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
+            part("Processor time over", "processor time", labels(&utilisations)),
         ])
     });
     let header = html! {
@@ -90,6 +93,7 @@ pub fn render(records: &[Record]) -> String {
         (completion::sections(records, &completions, &notes))
         (onesided::sections(&one_sided, &notes))
         (registration::sections(&registrations, &notes))
+        (utilisation::sections(&utilisations, &notes))
         (validation::sections(&validations, &notes))
         (strata::section(records))
         h2 #environment { "Where and how it was measured" }

@@ -34,5 +34,6 @@ mod strata;
 pub mod sweep;
 pub mod table;
 mod transport;
+mod utilisation;
 mod validation;
 mod ways;

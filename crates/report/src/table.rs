@@ -16,6 +16,7 @@ use crate::overlap;
 use crate::paper;
 use crate::registration;
 use crate::strata;
+use crate::utilisation;
 use crate::validation;
 use crate::ways;
 use netdyno_measure::record::{
@@ -98,9 +99,12 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
 }
 
 /// Reports whether a result has parameters: registration and one-sided operations send no message that a
-/// receiver handles, and completion times whole round trips and streams alone.
+/// receiver handles. Completion times whole round trips and streams alone, and utilisation counts processor time.
 fn has_parameters(result: &LayerResult) -> bool {
-    !matches!(result.found, Found::Completion(_) | Found::Registration(_) | Found::Onesided(_))
+    !matches!(
+        result.found,
+        Found::Completion(_) | Found::Registration(_) | Found::Onesided(_) | Found::Utilisation(_)
+    )
 }
 
 fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult) {
@@ -130,6 +134,7 @@ fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
         Found::Onesided(found) => onesided::write(lines, found),
         Found::Overlap(found) => overlap::write(lines, found),
         Found::Registration(found) => registration::write(lines, found),
+        Found::Utilisation(found) => utilisation::write(lines, found),
         Found::Validate(found) => validation::write(lines, found),
     }
 }

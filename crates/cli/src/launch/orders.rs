@@ -43,6 +43,8 @@ pub enum Order {
         seed: u64,
         /// Processor of the worker.
         cpu: Option<usize>,
+        /// Whether the processes tell their processor time.
+        has_accounts: bool,
         /// Whether the other process runs on another processor.
         has_own_cpu: bool,
     },

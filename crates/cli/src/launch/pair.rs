@@ -151,6 +151,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
     let size_bytes = match task {
         Task::Bulk(plan) => plan.memory_bytes().min(bench.layer.max_transfer()),
         Task::Completion(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
+        Task::Utilisation(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
         Task::Onesided(plan) => plan.largest_bytes,
         Task::Validate(planned) => planned.size_bytes,
@@ -184,6 +185,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         // The seeds differ, so that the injected faults of the two directions differ.
         seed: task.seed() ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
+        has_accounts: matches!(task, Task::Utilisation(_)),
         has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),
     }
 }

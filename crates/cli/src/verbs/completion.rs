@@ -130,18 +130,15 @@ impl Method for Completing {
         let last = reading.found.sizes.last().map(|size| size.size_bytes);
         reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
         reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
-        reading.doubts.extend(self.cannot_block(terms.layer));
+        reading.doubts.extend(cannot_block(terms.layer).filter(|_| !self.names_waits));
         Some(reading.of())
     }
 }
 
-impl Completing {
-    /// Warns that a layer cannot block, unless the user named the ways to wait.
-    fn cannot_block(&self, layer: Layer) -> Option<Doubt> {
-        let is_missing = !self.names_waits && layer != Layer::Sim && !layer.can_wait(Wait::Block);
-        is_missing.then(|| {
-            let text = format!("{layer} has no way to block, so that only polling is measured");
-            Doubt::new("cannot_block", text)
-        })
-    }
+/// Warns that a layer cannot block.
+pub fn cannot_block(layer: Layer) -> Option<Doubt> {
+    (layer != Layer::Sim && !layer.can_wait(Wait::Block)).then(|| {
+        let text = format!("{layer} has no way to block, so that only polling is measured");
+        Doubt::new("cannot_block", text)
+    })
 }

@@ -20,6 +20,7 @@ pub mod run;
 pub mod serve;
 pub mod soak;
 pub mod sweep;
+pub mod utilisation;
 pub mod validate;
 
 use crate::job::ranks::Ranks;
@@ -48,6 +49,7 @@ use serve::ServeArgs;
 use soak::SoakArgs;
 use std::rc::Rc;
 use sweep::SweepArgs;
+use utilisation::UtilisationArgs;
 use validate::ValidateArgs;
 
 /// A command line with its examples for the help: its words after `netdyno`, and three commands with their
@@ -116,6 +118,8 @@ registry! {
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
         Registration(RegistrationArgs) in registration:
             registration::run(args, context.ranks), Some(&args.bench.measuring);
+        Utilisation(UtilisationArgs) in utilisation:
+            utilisation::run(args, context.ranks), Some(&args.bench.measuring);
     }
     "Dial" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;

@@ -16,3 +16,4 @@ mod registration;
 mod results;
 mod schemas;
 mod usage;
+mod utilisation;

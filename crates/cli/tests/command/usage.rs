@@ -20,6 +20,7 @@ const VERBS: &[&str] = &[
     "registration",
     "run",
     "sweep",
+    "utilisation",
     "validate",
     "layers",
     "report",
@@ -64,7 +65,9 @@ fn a_short_help_fits_a_terminal_and_begins_with_examples() {
 
 #[test]
 fn options_have_headings_and_braces_stay() {
-    for verb in ["logp", "bulk", "completion", "contention", "onesided", "overlap", "registration"] {
+    let verbs =
+        ["logp", "bulk", "completion", "contention", "onesided", "overlap", "registration", "utilisation"];
+    for verb in verbs {
         let text = stdout_of(&[verb, "--help"]);
         for heading in [
             "What to measure:",

@@ -345,6 +345,35 @@ fn completion_is_measured_by_polling_and_by_blocking() {
     }
 }
 
+/// The processor time of both sides: a process that blocks uses less than one that polls, and the kernel is part of it.
+#[test]
+fn utilisation_is_measured_by_polling_and_by_blocking() {
+    let _alone = alone();
+    let few = ["--launches", "6", "--max-time", "4s", "--precision", "0.5", "--largest", "1KiB"];
+    let record = record(&[&["utilisation", "--over", "tcp", "--wait", "yield,block"], &few[..]].concat());
+    let names: Vec<_> = record.results.iter().map(LayerResult::name).collect();
+    assert_eq!(names, ["tcp (yield)", "tcp (block)"]);
+    for result in &record.results {
+        let found = result.found.utilisation().unwrap();
+        assert_eq!(found.sizes.len(), 6);
+        for launch in &found.launches {
+            assert!(launch.one_machine && launch.idle.iter().all(|window| window.machine.is_some()));
+            for window in launch.sizes.iter().flat_map(|size| size.round_trips.iter().chain(&size.stream)) {
+                for side in [window.requester, window.replier] {
+                    assert!(side.busy_ns() > 0.0 && side.elapsed_ns > 0.0, "{window:?}");
+                    // A thread has one processor.
+                    assert!(side.user_ns + side.system_ns <= 1.02 * side.elapsed_ns, "{window:?}");
+                }
+            }
+        }
+    }
+    let share = |nth: usize| {
+        let sizes = &record.results[nth].found.utilisation().unwrap().sizes;
+        sizes[0].round_trips.requester.busy.share.value.unwrap()
+    };
+    assert!(share(1) < 0.95 && share(1) > 0.0, "{} {}", share(0), share(1));
+}
+
 #[test]
 fn layers_of_processes_are_measured_side_by_side() {
     let _alone = alone();

@@ -1,9 +1,10 @@
 //! Requests and replies over a simulated interface.
 
-use super::time::in_virtual_time;
+use super::time::{PS_PER_NS, in_virtual_time};
 use super::{LATEST_PS, stuck};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester};
-use netdyno_protocol::sim::{Interface, Truth};
+use netdyno_measure::processor_time::{Accounts, CpuTimes, MachineAccount, ProcessTimes, SideAccount};
+use netdyno_protocol::sim::{Interface, ProcessorTime, Truth};
 
 /// The requester's side of a simulated interface.
 pub struct SimRequester {
@@ -59,5 +60,31 @@ impl SizedRequester for SimRequester {
     fn set_sizes(&mut self, request_bytes: usize, reply_bytes: usize) -> Result<(), LayerError> {
         self.interface.set_sizes(request_bytes, reply_bytes);
         Ok(())
+    }
+
+    fn accounts(&mut self) -> Result<Accounts, LayerError> {
+        let ProcessorTime { local_ps, remote_ps, softirq_ps } = self.interface.processor_time();
+        let elapsed_ns = self.interface.now_ps() as f64 / PS_PER_NS;
+        let [local_ns, remote_ns, softirq_ns] = [local_ps, remote_ps, softirq_ps].map(|ps| ps / PS_PER_NS);
+        let cpu = |user_ns, softirq_ns| CpuTimes {
+            user_ns,
+            softirq_ns,
+            idle_ns: elapsed_ns - user_ns - softirq_ns,
+            ..CpuTimes::default()
+        };
+        let cpus = vec![(0, cpu(local_ns, 0.0)), (1, cpu(remote_ns, 0.0)), (2, cpu(0.0, softirq_ns))];
+        let machine = MachineAccount { elapsed_ns, tick_ns: 0.0, cpus };
+        // All time of simulated calls is outside of the kernel, and no process has another thread.
+        let side = |number, user_ns| SideAccount {
+            process: ProcessTimes { elapsed_ns, user_ns, ..ProcessTimes::default() },
+            cpu: Some(number),
+            machine: Some(machine.clone()),
+            ..SideAccount::default()
+        };
+        Ok(Accounts { requester: side(0, local_ns), replier: side(1, remote_ns) })
+    }
+
+    fn sleep(&mut self, d_ns: f64) {
+        self.interface.pass((d_ns * PS_PER_NS) as u64);
     }
 }

@@ -14,7 +14,7 @@ const TOKEN_LEN: usize = 16;
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 /// A listening socket, with one token for each peer.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     tokens: Vec<[u8; TOKEN_LEN]>,
@@ -22,7 +22,7 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Listens at `bind` for `peers` connections.
-    pub(super) fn open(bind: SocketAddr, peers: usize) -> Result<Self, LayerError> {
+    pub(crate) fn open(bind: SocketAddr, peers: usize) -> Result<Self, LayerError> {
         let (listener, address) = listen(bind)?;
         let tokens =
             (0..peers).map(|_| random::bytes()).collect::<Result<_, _>>().map_err(LayerError::new)?;
@@ -30,14 +30,14 @@ impl Listener {
     }
 
     /// Returns the bytes to hand to each peer: its token and the listener's address.
-    pub(super) fn addresses(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn addresses(&self) -> Vec<Vec<u8>> {
         let address = write_address(self.address);
         self.tokens.iter().map(|token| [&token[..], &address].concat()).collect()
     }
 
     /// Waits for the next connection that shows a token, and closes all others. Returns the peer and the
     /// connection, or `None` if no peer has connected until `until`.
-    pub(super) fn accept(&self, until: Instant) -> Result<Option<(usize, TcpStream)>, LayerError> {
+    pub(crate) fn accept(&self, until: Instant) -> Result<Option<(usize, TcpStream)>, LayerError> {
         while Instant::now() < until {
             block_on(&self.listener, LONGEST_SLEEP)?;
             let Ok((mut stream, _)) = self.listener.accept() else { continue };
@@ -58,7 +58,7 @@ impl Listener {
 }
 
 /// Connects to the listener at this address, and shows the token.
-pub(super) fn connect(peer: &[u8]) -> Result<TcpStream, LayerError> {
+pub(crate) fn connect(peer: &[u8]) -> Result<TcpStream, LayerError> {
     let (token, address) = peer
         .split_at_checked(TOKEN_LEN)
         .ok_or_else(|| LayerError::new("the address of the other process is too short"))?;

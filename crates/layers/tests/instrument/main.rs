@@ -13,3 +13,4 @@ mod registration;
 mod registration_truths;
 mod simulated;
 mod truths;
+mod utilisation;

@@ -22,7 +22,7 @@ use crate::{powers, row, steady};
 use serde::{Deserialize, Serialize};
 
 /// The bytes of a reply in a stream.
-const SMALL: usize = 1;
+pub(crate) const SMALL: usize = 1;
 /// Time for the round trips of a batch, and for its rows.
 const BATCH_NS: f64 = 500e3;
 /// The least and the largest number of round trips in a batch.
@@ -109,7 +109,7 @@ fn choose<R: SizedRequester>(
 }
 
 /// Chooses the numbers for one size, from a short measurement.
-fn pilot<R: SizedRequester>(
+pub(crate) fn pilot<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
     progress: &mut dyn FnMut(f64),

@@ -4,6 +4,7 @@
 //! samples, so that a disturbance affects one batch of many.
 
 use crate::logp::data::Transport;
+use crate::processor_time::MachineTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +101,10 @@ pub struct OverlapLaunch {
     /// Number of times that the system took the processor from the worker, or that other processes kept it
     /// when the requester yielded it. Naps for that reason count.
     pub preemptions: Option<u64>,
+    /// The work of the worker's machine while the methods ran. Kernel work elsewhere is that on other processors than
+    /// the worker's. Null if the system does not tell it, and in records of earlier versions.
+    #[serde(default)]
+    pub machine: Option<MachineTimes>,
     /// Counters of the worker's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,

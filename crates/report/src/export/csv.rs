@@ -40,7 +40,9 @@ pub fn render(results: &[&LayerResult]) -> String {
 
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {
     match &result.found {
-        Found::Completion(_) | Found::Registration(_) | Found::Onesided(_) => Vec::new(),
+        Found::Completion(_) | Found::Registration(_) | Found::Onesided(_) | Found::Utilisation(_) => {
+            Vec::new()
+        }
         Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => {
             let size_bytes = result.size_bytes;
             let mut figures = times(&result.parameters, size_bytes);

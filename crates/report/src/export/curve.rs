@@ -121,6 +121,7 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
         | Found::Onesided(_)
         | Found::Overlap(_)
         | Found::Registration(_)
+        | Found::Utilisation(_)
         | Found::Validate(_) => Err(ExportError::Missing {
             parameter: "o_s",
             layer: result.layer.clone(),

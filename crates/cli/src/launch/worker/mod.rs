@@ -14,6 +14,7 @@ use netdyno_job::frame::FrameError;
 use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::Place;
 use netdyno_job::rendezvous;
+use netdyno_layers::accounts::with_accounts;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::catalogue::half;
 use netdyno_layers::catalogue::registrar;
@@ -99,7 +100,7 @@ fn enter(address: SocketAddr) -> Result<Connection, Fault> {
 }
 
 fn work(control: &mut Control<Order>) -> Result<(), End> {
-    let (layer, role, cpu, options) = match control.receive(TIMEOUT)? {
+    let (layer, role, cpu, has_accounts, options) = match control.receive(TIMEOUT)? {
         Order::Open {
             layer,
             is_requester,
@@ -113,6 +114,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             bind,
             seed,
             cpu,
+            has_accounts,
             has_own_cpu,
         } => {
             if has_own_cpu {
@@ -134,7 +136,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
                 seed,
                 bind,
             };
-            (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, options)
+            (layer.parse::<Layer>().map_err(End::Layer)?, role, cpu, has_accounts, options)
         }
         Order::Alone { layer, cpu } => {
             pin(cpu)?;
@@ -144,8 +146,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         other => return Err(unexpected(&other)),
     };
     pin(cpu)?;
-    let wait = options.wait;
-    let half = half::open(layer, role, options)?;
+    let (wait, ip) = (options.wait, options.bind.ip());
+    let mut half = half::open(layer, role, options)?;
+    if has_accounts {
+        half = with_accounts(half, role, ip)?;
+    }
     let library = half.library().map(str::to_owned);
     let shared = control.shared_files();
     control.send(&Answer::Opened { address: half.address(), library, shared })?;

@@ -1,0 +1,88 @@
+//! `netdyno utilisation`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::bench::BenchArgs;
+use crate::options::headings::WHAT;
+use crate::options::values::largest;
+use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
+use crate::verbs::bulk::no_larger_message;
+use crate::verbs::completion::cannot_block;
+use clap::Args;
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
+use netdyno_measure::utilisation::data::UtilisationLaunch;
+use netdyno_measure::utilisation::extract::extract;
+use netdyno_measure::utilisation::pattern::UtilisationPlan;
+use std::rc::Rc;
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "utilisation",
+    [
+        ("netdyno utilisation --over tcp,vi+udp", "poll, then block"),
+        ("netdyno utilisation --over udp --wait block", "one way to wait"),
+        ("netdyno utilisation --over tcp --largest 4MiB", "larger messages too"),
+    ],
+)];
+
+/// Measure the processor time that messages cost on each side
+///
+/// Utilisation of both sides at every size by each way to wait: user, kernel, helper threads, and what the
+/// machine did besides (docs/utilisation.md). By default each layer polls, and also blocks if it can.
+#[derive(Debug, Args)]
+#[command(mut_arg("size", |size| size.hide(true)))]
+pub struct UtilisationArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+
+    /// Measure sizes up to this one, as in 64KiB
+    ///
+    /// Less where a layer carries no message of that size.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = largest, help_heading = WHAT)]
+    pub largest: usize,
+}
+
+/// Measures and writes the result.
+pub fn run(args: &UtilisationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let bench = args.bench.of_every_size("utilisation")?;
+    let names_waits = !bench.measuring.waits().is_empty();
+    campaign::run(Box::new(Utilising { largest_bytes: args.largest, names_waits }), &bench, ranks)
+}
+
+/// The processor time of messages by the ways to wait.
+#[derive(Debug)]
+struct Utilising {
+    largest_bytes: usize,
+    /// True if the user named the ways to wait.
+    names_waits: bool,
+}
+
+impl Method for Utilising {
+    fn also_blocks(&self) -> bool {
+        true
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        // The system accounts for processors in ticks, so that longer launches say more than more launches.
+        let &Terms { launch, share_ns, seed, .. } = terms;
+        // The first launch chooses the numbers of messages for all launches.
+        let shape = Data::first::<UtilisationLaunch>(before).map(|data| data.shape.clone());
+        let largest_bytes = self.largest_bytes;
+        Task::Utilisation(UtilisationPlan { launch, shape, largest_bytes, budget_ns: share_ns, seed })
+    }
+
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        let launches = Data::of_verb(launches);
+        let mut reading = extract(&launches, terms.of_figures(), terms.precision)?;
+        let last = reading.found.sizes.last().map(|size| size.size_bytes);
+        reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
+        reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
+        reading.doubts.extend(cannot_block(terms.layer).filter(|_| !self.names_waits));
+        Some(reading.of())
+    }
+}

@@ -1,0 +1,216 @@
+//! Warnings about the figures of `utilisation`, because of the layer, the machine or the run.
+
+use super::data::{Window, are_alike};
+use super::record::{Cost, Costs, Utilisation};
+use crate::machine::preempted;
+use crate::precision::{self, Wanted};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameters, Status};
+use crate::show::{Bytes, Number, Percent, counted};
+use crate::stats::median;
+
+/// A hypervisor that takes more than this share of the processors changes figures.
+const STOLEN: f64 = 0.01;
+/// A share of one processor below this does not matter: figures need not be known more precisely.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// Returns the warnings: a figure has another meaning than its name says, or is not precise.
+pub(super) fn find(parameters: &Parameters, found: &Utilisation, precision: f64) -> Vec<Doubt> {
+    let launches = &found.launches;
+    let mut doubts = Vec::new();
+    doubts.extend(unexplained(found));
+    doubts.extend(busy(found));
+    doubts.extend(no_accounts(found));
+    doubts.extend(nowhere_else(found));
+    doubts.extend(in_ticks(found));
+    doubts.extend(short_stream(found));
+    doubts.extend(window_bound(found));
+    doubts.extend(uneven(found));
+    doubts.extend(stolen(found));
+    doubts.extend(refused(found));
+    doubts.extend(preempted("requester", launches.iter().map(|l| (l.preemptions, l.took_ns))));
+    doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
+    doubts
+}
+
+/// Returns the kinds of windows of all sizes, with their names.
+fn all(found: &Utilisation) -> impl Iterator<Item = (String, &Costs)> {
+    found.sizes.iter().flat_map(|size| {
+        let bytes = Bytes(size.size_bytes);
+        size.kinds().map(|(kind, costs)| (format!("{} of {bytes}", in_words(kind)), costs))
+    })
+}
+
+fn in_words(kind: &str) -> &str {
+    if kind == "stream" { "a stream" } else { "round trips" }
+}
+
+/// Warns if the machine worked more than both sides, kernel work elsewhere and the idle machine explain, or less.
+fn unexplained(found: &Utilisation) -> Option<Doubt> {
+    let checked: Vec<(String, f64, bool)> = all(found)
+        .flat_map(|(name, costs)| {
+            costs.machines().map(|(_, machine)| (name.clone(), machine.unexplained.share)).collect::<Vec<_>>()
+        })
+        .filter_map(|(name, share)| Some((name, share.value?, !share.ci?.contains(0.0))))
+        .collect();
+    let differ = checked.iter().filter(|(_, share, differs)| *differs && share.abs() > NEGLIGIBLE);
+    let (name, share, _) = differ.clone().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+    let (word, why) = match *share > 0.0 {
+        true => ("more", "other programs ran, or the kernel worked on the sides' processors for no thread"),
+        false => ("less", "the idle machine did more than the busy one, or the system counts a time twice"),
+    };
+    let text = format!(
+        "in {} of {} the machine did {word} than both sides and its idle work; the most with {name}, {} of a processor: {why}",
+        differ.count(),
+        counted(checked.len(), "check", "checks"),
+        Percent(share.abs())
+    );
+    Some(Doubt::new("unexplained", text))
+}
+
+/// Warns if other programs keep the machine busy even while nothing is sent.
+fn busy(found: &Utilisation) -> Option<Doubt> {
+    let (processors, others) = (found.busy_processors()?, found.idle.value?);
+    let text = format!(
+        "others keep {} of {} busy while nothing is sent: they take processors from messages too, and the machine's work gives no figures",
+        Number(others),
+        counted(processors, "processor", "processors")
+    );
+    Some(Doubt::new("busy_machine", text))
+}
+
+/// Warns if no accounts of the machine were read.
+fn no_accounts(found: &Utilisation) -> Option<Doubt> {
+    let is_missing = |windows: &[Window]| windows.iter().all(|window| window.machine.is_none());
+    found.launches.iter().all(|launch| is_missing(&launch.idle)).then(|| {
+        let text =
+            "the times of the machine's processors cannot be read (/proc/stat), so that no sum is checked";
+        Doubt::new("no_machine", text.into())
+    })
+}
+
+/// Warns if every processor has a communicating thread.
+fn nowhere_else(found: &Utilisation) -> Option<Doubt> {
+    let windows = || found.launches.iter().flat_map(|launch| &launch.idle);
+    let machines = || windows().filter_map(|window| window.machine);
+    (machines().count() > 0 && machines().all(|machine| machine.elsewhere_ns.is_none())).then(|| {
+        let text = "every processor has a communicating thread, so that no kernel work elsewhere can be seen";
+        Doubt::new("no_other_processor", text.into())
+    })
+}
+
+/// Warns that times in ticks are only known to be small.
+fn in_ticks(found: &Utilisation) -> Option<Doubt> {
+    let is_bound = |cost: &Cost| cost.per_message.status == Status::UpperBound;
+    let costs: Vec<&Cost> = all(found)
+        .flat_map(|(_, costs)| {
+            // The clocks of helpers have no ticks.
+            let sides = costs
+                .sides()
+                .into_iter()
+                .flat_map(|(_, side)| [("user", &side.user), ("system", &side.system)]);
+            let machines = costs.machines().flat_map(|(_, machine)| machine.all());
+            sides.chain(machines).map(|(_, cost)| cost).collect::<Vec<_>>()
+        })
+        .collect();
+    let bounds = costs.iter().filter(|cost| is_bound(cost)).count();
+    let tick_ns = median(found.launches.iter().flat_map(|launch| launch.tick_ns));
+    (bounds > 0).then(|| {
+        let text = format!(
+            "{bounds} of {} figures are too small for the steps of {} ms in which the system counts: each is at most what is shown",
+            costs.len(),
+            Number(tick_ns / 1e6)
+        );
+        Doubt::new("coarse_ticks", text)
+    })
+}
+
+/// Warns that a stream of large messages was too short.
+fn short_stream(found: &Utilisation) -> Option<Doubt> {
+    let is_short = |at: usize| found.launches.iter().any(|launch| !launch.sizes[at].is_steady());
+    let (at, size) = found.sizes.iter().enumerate().find(|(at, _)| is_short(*at))?;
+    let count = (at..found.sizes.len()).filter(|at| is_short(*at)).count();
+    let text = format!(
+        "streams of {}, from {} on, lasted less than a hundred round trips, so that their start and end count: they give no figure",
+        counted(count, "size", "sizes"),
+        Bytes(size.size_bytes)
+    );
+    Some(Doubt::new("short_stream", text))
+}
+
+/// Warns that a stream waits for replies, because the layer has few messages in flight.
+fn window_bound(found: &Utilisation) -> Option<Doubt> {
+    let launch = found.launches.first()?;
+    let sizes = launch.shape.sizes.iter().zip(&launch.sizes);
+    let bound: Vec<usize> = sizes
+        .filter(|(shape, data)| data.is_window_bound(shape.window))
+        .map(|(shape, _)| shape.size_bytes)
+        .collect();
+    let (&first, &last) = (bound.first()?, bound.last()?);
+    let text = format!(
+        "streams of {} from {} to {} wait for replies, because so few messages are in flight: with more of them, both \
+         sides would do more",
+        counted(bound.len(), "size", "sizes"),
+        Bytes(first),
+        Bytes(last)
+    );
+    Some(Doubt::new("window_bound", text))
+}
+
+/// Warns that the accounts of both sides are not of the same time.
+fn uneven(found: &Utilisation) -> Option<Doubt> {
+    let windows = || found.launches.iter().flat_map(|launch| &launch.sizes);
+    let all = windows().flat_map(|size| [&size.round_trips, &size.stream]);
+    let (uneven, count) =
+        all.fold((0, 0), |(uneven, count), windows| (uneven + usize::from(!are_alike(windows)), count + 1));
+    (uneven > 0).then(|| {
+        let text = format!(
+            "in {uneven} of {count} measurements reading the accounts took so long that the windows of both sides differ: they \
+             give no figure of the replier"
+        );
+        Doubt::new("uneven_windows", text)
+    })
+}
+
+/// Warns if the hypervisor took the machine's processors.
+fn stolen(found: &Utilisation) -> Option<Doubt> {
+    let share = |windows: &mut dyn Iterator<Item = &Window>| {
+        let machines = windows.filter_map(|window| window.machine);
+        let (steal_ns, all_ns) = machines.fold((0.0, 0.0), |(steal, all), machine| {
+            (steal + machine.steal_ns, all + machine.elapsed_ns * machine.processors as f64)
+        });
+        steal_ns / all_ns
+    };
+    let shares = found.launches.iter().map(|launch| {
+        share(&mut launch.sizes.iter().flat_map(|size| size.round_trips.iter().chain(&size.stream)))
+    });
+    let share = median(shares);
+    (share > STOLEN).then(|| {
+        let text =
+            format!("the hypervisor took {} of the processors' time (median over launches)", Percent(share));
+        Doubt::new("stolen", text)
+    })
+}
+
+/// Says why counters are missing.
+fn refused(found: &Utilisation) -> Option<Doubt> {
+    let why = found.launches.iter().find_map(|launch| launch.refused.as_ref())?;
+    Some(Doubt::new("no_counters", format!("counters of the threads are missing: {why}")))
+}
+
+/// Returns the utilisation of both sides, which must be precise to a share of itself, or of one processor if
+/// it is small.
+pub(crate) fn wanted(_parameters: &Parameters, found: &Utilisation, precision: f64) -> Vec<Wanted> {
+    let sides = all(found).flat_map(|(name, costs)| {
+        costs.sides().map(|(side, of)| (format!("utilisation of the {side}, {name}"), of.busy.share))
+    });
+    let known = sides.filter_map(|(name, share)| Some((name, share.value?, share.ci)));
+    known
+        .map(|(name, value, ci)| Wanted {
+            name,
+            value,
+            ci,
+            half_width: (precision * value.abs()).max(NEGLIGIBLE),
+        })
+        .collect()
+}
