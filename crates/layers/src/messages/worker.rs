@@ -1,11 +1,14 @@
 //! The worker: it posts, tests and waits for messages in real time.
 
 use super::slots::{DEPTH, Slots};
+use crate::accounts;
 use crate::peer_wait::PeerWait;
 use crate::time::{RealTime, in_real_time, other_threads_ns};
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::order::Order;
+use netdyno_measure::processor_time::MachineAccount;
+use rustix::thread::sched_getcpu;
 
 /// The worker in real time.
 pub(crate) struct RealMessenger<S> {
@@ -86,6 +89,10 @@ impl<S: Slots> Messenger for RealMessenger<S> {
     /// Counts all other threads. Libraries may have progress threads; netdyno's own thread sleeps.
     fn other_threads_ns(&mut self) -> Option<f64> {
         Some(other_threads_ns())
+    }
+
+    fn machine(&mut self) -> Option<(MachineAccount, usize)> {
+        Some((accounts::machine::account()?, sched_getcpu()))
     }
 
     fn transport(&self) -> Option<Transport> {

@@ -4,6 +4,7 @@ use super::launches::OverlapLaunches;
 use super::record::{Overlap, Quantity, SizeOverlap};
 use crate::machine::{coarse_clock, preempted};
 use crate::precision::{self, Wanted};
+use crate::processor_time::MachineTimes;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
 use crate::show::{Percent, Size, Time};
@@ -15,6 +16,8 @@ const NOT_LINEAR: f64 = 0.02;
 const ODD: f64 = 0.01;
 /// The tolerated growth of waiting with work, as a share.
 const WAIT_GROWS: f64 = 0.1;
+/// Kernel work on other processors counts from this share of a processor on.
+const KERNEL_ELSEWHERE: f64 = 0.05;
 /// The tolerated difference of two methods for the share that goes behind work.
 const DISAGREEMENT: f64 = 0.1;
 
@@ -180,6 +183,20 @@ fn doubt_machine(launches: &OverlapLaunches<'_>, parameters: &Parameters, doubts
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     doubts.extend(preempted("worker", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
+    doubts.extend(kernel_elsewhere(launches.data.iter().filter_map(|launch| launch.machine.as_ref())));
+}
+
+/// Warns if the kernel worked on other processors than the worker's, because availability does not count that.
+fn kernel_elsewhere<'a>(machines: impl Iterator<Item = &'a MachineTimes>) -> Option<Doubt> {
+    let share = median(machines.filter_map(|machine| Some(machine.elsewhere_ns? / machine.elapsed_ns)));
+    (share > KERNEL_ELSEWHERE).then(|| {
+        let text = format!(
+            "while the methods ran, the kernel used {} of a processor on other processors than the worker's, for messages, \
+             for the other process or for other programs: availability does not count it",
+            Percent(share)
+        );
+        Doubt::new("kernel_elsewhere", text)
+    })
 }
 
 /// Returns all figures that must be precise. Half round trips must be so to a share of themselves.
@@ -207,4 +224,20 @@ pub(crate) fn wanted(_parameters: &Parameters, overlap: &Overlap, precision: f64
         wanted.extend(size.free.iter().map(|free| share("the share that is free", &free.share)));
     }
     wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_work_on_other_processors_is_told() {
+        let doubt = |elsewhere_ns: Option<f64>| {
+            let machine = MachineTimes { elapsed_ns: 100.0, elsewhere_ns, ..MachineTimes::default() };
+            kernel_elsewhere([machine; 3].iter())
+        };
+        assert!(doubt(Some(40.0)).unwrap().text.contains("40 % of a processor"));
+        assert_eq!(doubt(Some(4.0)), None);
+        assert_eq!(doubt(None), None);
+    }
 }

@@ -91,7 +91,12 @@ pub fn run<M: Messenger>(
         data.sizes[at].knee = Some(search.run(&mut bench, &mut random)?);
         progress(0.1 + 0.2 * at as f64 / count);
     }
+    let before = bench.layer.machine();
     passes(&mut bench, &mut data, &mut random, progress)?;
+    data.machine = before.zip(bench.layer.machine()).and_then(|((before, cpu), (after, last_cpu))| {
+        // A worker that is not pinned may have moved.
+        after.since(&before, &[cpu, last_cpu])
+    });
     data.took_ns = bench.took_ns();
     progress(1.0);
     Ok(data)
