@@ -11,6 +11,7 @@ use crate::verbs::Examples;
 use crate::verbs::bulk::no_larger_message;
 use crate::verbs::completion::cannot_block;
 use clap::Args;
+use netdyno_host::wait::Wait;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
 use netdyno_measure::task::{Data, Task};
@@ -63,8 +64,8 @@ struct Utilising {
 }
 
 impl Method for Utilising {
-    fn also_blocks(&self) -> bool {
-        true
+    fn also_waits(&self) -> Vec<Wait> {
+        vec![Wait::Block]
     }
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
