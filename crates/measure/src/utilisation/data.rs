@@ -8,10 +8,11 @@ use crate::stats::median;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A stream is to last for this many round trips, so that its start and its end hardly count.
-pub(super) const STEADY_TRIPS: f64 = 200.0;
-/// A stream is steady if it lasts for this share of [`STEADY_TRIPS`] round trips.
-const STEADY: f64 = 0.5;
+/// A stream is to last for this many round trips, so that its start and its end hardly count. Its window has the
+/// messages of four round trips, and the replies to all of them may come after its last message.
+pub(super) const STEADY_TRIPS: f64 = 600.0;
+/// A stream is steady if it lasts for this many round trips: its end is then 1 % of it at most.
+pub(super) const STEADY_TRIPS_AT_LEAST: f64 = 400.0;
 /// The windows of both sides may differ in length by this share. Otherwise the replier's figures are not of the
 /// same messages.
 const ALIKE: f64 = 0.02;
@@ -87,7 +88,7 @@ impl UtilisationSizeData {
     pub(super) fn is_steady(&self) -> bool {
         let lengths = self.stream.iter().map(|window| window.requester.elapsed_ns);
         let shortest_ns = lengths.fold(f64::INFINITY, f64::min);
-        shortest_ns >= STEADY * STEADY_TRIPS * median(self.alone_ns.iter().copied())
+        shortest_ns >= STEADY_TRIPS_AT_LEAST * median(self.alone_ns.iter().copied())
     }
 
     /// Reports whether the streams wait for replies because no more than `in_flight` messages are in flight.

@@ -1,6 +1,6 @@
 //! Warnings about the figures of `utilisation`, because of the layer, the machine or the run.
 
-use super::data::{Window, are_alike};
+use super::data::{STEADY_TRIPS_AT_LEAST, Window, are_alike};
 use super::record::{Cost, Costs, Utilisation};
 use crate::machine::preempted;
 use crate::precision::{self, Wanted};
@@ -131,9 +131,10 @@ fn short_stream(found: &Utilisation) -> Option<Doubt> {
     let (at, size) = found.sizes.iter().enumerate().find(|(at, _)| is_short(*at))?;
     let count = (at..found.sizes.len()).filter(|at| is_short(*at)).count();
     let text = format!(
-        "streams of {}, from {} on, lasted less than a hundred round trips, so that their start and end count: they give no figure",
+        "streams of {}, from {} on, lasted less than {} round trips, so that their start and end count: they give no figure",
         counted(count, "size", "sizes"),
-        Bytes(size.size_bytes)
+        Bytes(size.size_bytes),
+        Number(STEADY_TRIPS_AT_LEAST)
     );
     Some(Doubt::new("short_stream", text))
 }

@@ -7,6 +7,7 @@ use crate::html::tables::{over_interval, two_lines};
 use crate::utilisation::{is_bound, short_share};
 use maud::{Markup, html};
 use netdyno_measure::show::{Bytes, NONE, number_and_interval};
+use netdyno_measure::stats::Interval;
 use netdyno_measure::utilisation::record::{Cost, CounterFigure, SideCosts};
 
 /// Says what others do while nothing is sent.
@@ -79,11 +80,20 @@ pub fn machines(subject: &Subject<'_>, kind: usize) -> Markup {
     grid(true, &heads, &rows)
 }
 
+/// Returns a share in steps of a millionth, because less of it comes from rounding.
+fn rounded(share: f64) -> f64 {
+    let millionths = (share * 1e6).round();
+    if millionths == 0.0 { 0.0 } else { millionths / 1e6 }
+}
+
 /// Returns a share over its interval.
 fn share(cost: &Cost) -> Markup {
     let value = cost.share.value.filter(|value| value.is_finite());
     match value.filter(|_| !is_bound(cost)) {
-        Some(value) => two_lines(&number_and_interval(value, sound(cost.share.ci))),
+        Some(value) => {
+            let ci = sound(cost.share.ci).map(|ci| Interval { lo: rounded(ci.lo), hi: rounded(ci.hi) });
+            two_lines(&number_and_interval(rounded(value), ci))
+        }
         None => html! { (short_share(cost)) },
     }
 }
