@@ -63,9 +63,13 @@ fn launches(truth: Truth, seed: u64) -> Vec<CompletionLaunch> {
 /// Returns why the times of a size contradict the truth.
 ///
 /// A row begins with a window of requests. Until the second slowest stage has worked off what they pile up before it,
-/// it sets the pace. If it is slower than the slowest one by less than the window is shorter than the row, a row
-/// ends too early, and the time per message lies between both.
-fn contradictions(truth: &Truth, size: &CompletionTimes, shape: &CompletionSizeShape) -> Vec<String> {
+/// it sets the pace. A row that is too short for that has a warning, and a time per message between both.
+fn contradictions(
+    truth: &Truth,
+    size: &CompletionTimes,
+    shape: &CompletionSizeShape,
+    has_short_rows: bool,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let noise = truth.noise.share;
     let known = Known::of(truth, size.size_bytes);
@@ -77,10 +81,12 @@ fn contradictions(truth: &Truth, size: &CompletionTimes, shape: &CompletionSizeS
     let steady = known.steady();
     let is_right = match (size.per_message.status, size.per_message.value_ns) {
         (Status::Measured, Some(value)) => {
-            let second = known.second_stage();
-            let differ_by_little = 1.0 - second / steady < shape.window as f64 / shape.row as f64;
-            let is_between = (second * (1.0 - NEAR)..=steady).contains(&value);
-            is_near(value, steady) || (differ_by_little && is_between)
+            let share = shape.window as f64 / shape.row as f64;
+            let differ_by_little = 1.0 - known.second_stage() / steady < share;
+            // A row that is too short for this has a warning.
+            let is_short = share > 0.05 && has_short_rows;
+            is_near(value, steady)
+                || (differ_by_little && is_short && value <= steady && value >= steady * (1.0 - share))
         }
         (Status::UpperBound, Some(value)) => value >= steady * (1.0 - NEAR - 2.5 * noise),
         _ => noise > 0.0,
@@ -102,14 +108,14 @@ fn contradictions(truth: &Truth, size: &CompletionTimes, shape: &CompletionSizeS
 fn contradictions_of_all(truth: &Truth, found: &Reading<Completion>) -> Vec<String> {
     let sizes = &found.found.sizes;
     let shapes = &found.found.launches[0].shape.sizes;
+    let has = |name: &str| found.doubts.iter().any(|doubt| doubt.name == name);
     let of_size = |(size, shape): (&CompletionTimes, &CompletionSizeShape)| {
-        contradictions(truth, size, shape)
+        contradictions(truth, size, shape, has("short_rows"))
             .into_iter()
             .map(|why| format!("{} B: {why}", size.size_bytes))
             .collect()
     };
     let mut wrong: Vec<String> = sizes.iter().zip(shapes).flat_map::<Vec<String>, _>(of_size).collect();
-    let has = |name: &str| found.doubts.iter().any(|doubt| doubt.name == name);
     if truth.noise.share == 0.0 && (has("imprecise") || !found.is_precise(PRECISION)) {
         wrong.push("figures without noise are not precise: measuring would not stop".into());
     }

@@ -1,13 +1,14 @@
 //! Warnings about the figures of `completion`, because of the layer, the machine or the run.
 
+use super::data::CompletionSizeShape;
 use super::peak::PeakSource;
 use super::record::{Completion, CompletionTimes};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::{Parameter, Parameters};
+use crate::record::parameter::{Parameter, Parameters, Status};
 use crate::row::Stream;
-use crate::show::{Bytes, counted, rate};
+use crate::show::{Bytes, Percent, counted, rate};
 use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -19,11 +20,38 @@ pub(super) fn find(parameters: &Parameters, found: &Completion, precision: f64) 
     let mut doubts = Vec::new();
     doubts.extend(stream.window_bound(sizes()));
     doubts.extend(stream.hidden("pace_hidden", sizes().map(|(_, each)| each)));
+    doubts.extend(short_rows(found));
     doubts.extend(above_peak(found));
     doubts.extend(coarse_for_some(&times(found), median_timer(found)));
     doubts.extend(preempted("requester", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
     doubts
+}
+
+/// A row is short if a window is more than this share of it.
+const SHORT: f64 = 0.05;
+
+/// Warns of rows that are too short to tell the slowest stage from one that is nearly as slow.
+fn short_rows(found: &Completion) -> Option<Doubt> {
+    let shapes = &found.launches.first()?.shape.sizes;
+    let is_measured = |size: &&CompletionTimes| size.per_message.status == Status::Measured;
+    let measured = found.sizes.iter().zip(shapes).filter(|(size, _)| is_measured(size));
+    let share = |shape: &CompletionSizeShape| shape.window as f64 / shape.row as f64;
+    let short: Vec<(usize, f64)> = measured
+        .map(|(size, shape)| (size.size_bytes, share(shape)))
+        .filter(|(_, share)| *share > SHORT)
+        .collect();
+    let (&(first, _), &(last, _)) = (short.first()?, short.last()?);
+    let most = short.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+    let text = format!(
+        "stream, {} from {} to {}: rows last so long that they have few windows, so that a stage that is slower than \
+         the next one by less than {} may not show: the time per message is too short by that at most",
+        counted(short.len(), "size", "sizes"),
+        Bytes(first),
+        Bytes(last),
+        Percent(most)
+    );
+    Some(Doubt::about("short_rows", "per_message", text))
 }
 
 /// Warns if a stream is faster than the peak, by the interval of its share.

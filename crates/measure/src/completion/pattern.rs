@@ -32,7 +32,13 @@ const PILOTS: usize = 5;
 /// The largest number of messages in flight. A deeper pipeline causes a warning.
 const WINDOW_AT_MOST: usize = 1024;
 /// The shorter row has at least this many windows, because the first window fills the pipeline.
-const WINDOWS_AT_LEAST: u64 = 2;
+pub(crate) const WINDOWS_AT_LEAST: u64 = 2;
+/// The shorter row has this many windows if it lasts for [`LONGEST_ROW_NS`] at most. The first window piles up
+/// before the second slowest stage, which sets the pace until it has worked that off. So a slowest stage that is
+/// slower by less than the window's share of the row may not show.
+const WINDOWS_WANTED: u64 = 100;
+/// The longest time of a shorter row of [`WINDOWS_WANTED`] windows.
+const LONGEST_ROW_NS: f64 = 10e6;
 /// The largest number of messages in the shorter row, unless the windows need more.
 const ROW_AT_MOST: f64 = 1024.0;
 /// A message is long if it takes longer than this, and holds up the next one for longer than this. A batch has
@@ -104,14 +110,16 @@ fn choose<R: SizedRequester>(
     largest: usize,
     progress: &mut dyn FnMut(f64),
 ) -> Result<CompletionShape, LayerError> {
-    let sizes = powers::up_to(largest).into_iter().map(|size| pilot(bench, size, progress));
+    let sizes = powers::up_to(largest).into_iter().map(|size| pilot(bench, size, WINDOWS_WANTED, progress));
     Ok(CompletionShape { sizes: sizes.collect::<Result<_, _>>()?, ..CompletionShape::default() })
 }
 
-/// Chooses the numbers for one size, from a short measurement.
+/// Chooses the numbers for one size, from a short measurement. A row has up to `windows` windows, as far as its
+/// time allows.
 pub(crate) fn pilot<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
+    windows: u64,
     progress: &mut dyn FnMut(f64),
 ) -> Result<CompletionSizeShape, LayerError> {
     progress(0.0);
@@ -137,7 +145,13 @@ pub(crate) fn pilot<R: SizedRequester>(
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     let both_ways_ns = pilot_trip(bench)?;
     let trips = (BATCH_NS / both_ways_ns).clamp(TRIPS.0, TRIPS.1) as u64;
-    Ok(CompletionSizeShape { size_bytes, trips, row: row_of(each_ns, window as u64), window, rest_ns })
+    Ok(CompletionSizeShape {
+        size_bytes,
+        trips,
+        row: row_of(each_ns, window as u64, windows),
+        window,
+        rest_ns,
+    })
 }
 
 /// Returns the approximate time of a round trip, in nanoseconds.
@@ -149,9 +163,10 @@ fn pilot_trip<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerE
 
 /// Returns the number of messages in the shorter row: whole windows, because a stream that waits for the window
 /// proceeds in steps of them.
-fn row_of(each_ns: f64, window: u64) -> u64 {
+fn row_of(each_ns: f64, window: u64, windows: u64) -> u64 {
     let messages = (BATCH_NS / 3.0 / each_ns).min(ROW_AT_MOST) as u64;
-    messages.max(WINDOWS_AT_LEAST * window).next_multiple_of(window)
+    let wanted = (windows * window).min((LONGEST_ROW_NS / each_ns) as u64);
+    messages.max(wanted).max(WINDOWS_AT_LEAST * window).next_multiple_of(window)
 }
 
 /// Adds a batch to `data`.

@@ -14,7 +14,7 @@
 use super::data::{STEADY_TRIPS, UtilisationLaunch, UtilisationShape, UtilisationSizeData, Window};
 use crate::bench::Bench;
 use crate::completion::data::CompletionSizeShape;
-use crate::completion::pattern::{SMALL, pilot};
+use crate::completion::pattern::{SMALL, WINDOWS_AT_LEAST, pilot};
 use crate::layer::{LayerError, SizedRequester};
 use crate::powers;
 use crate::processor_time::{Accounts, MachineTimes};
@@ -109,7 +109,7 @@ fn choose<R: SizedRequester>(
     largest: usize,
     progress: &mut dyn FnMut(f64),
 ) -> Result<UtilisationShape, LayerError> {
-    let sizes = powers::up_to(largest).into_iter().map(|size| pilot(bench, size, progress));
+    let sizes = powers::up_to(largest).into_iter().map(|size| pilot(bench, size, WINDOWS_AT_LEAST, progress));
     Ok(UtilisationShape { sizes: sizes.collect::<Result<_, _>>()? })
 }
 
