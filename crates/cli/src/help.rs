@@ -113,7 +113,7 @@ fn short_groups() -> String {
     text
 }
 
-/// Divides names into lines of at most `width` characters, with commas between the names.
+/// Divides names into lines of at most `width` characters, with commas behind the names.
 fn in_lines<'a>(names: &[&'a str], width: usize) -> Vec<Vec<&'a str>> {
     let mut lines: Vec<Vec<&str>> = Vec::new();
     let mut at = width;
@@ -174,17 +174,18 @@ fn styles() -> Styles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Cli;
+    use crate::verbs::EXAMPLES;
+    use std::fs;
 
+    /// Each line but the last ends with a comma; a line leaves room for one.
     #[test]
     fn names_fill_lines_and_leave_room_for_commas() {
-        assert_eq!(in_lines(&["ab", "cd", "ef"], 10), [vec!["ab", "cd", "ef"]]);
+        assert_eq!(in_lines(&["ab", "cd", "ef"], 11), [vec!["ab", "cd", "ef"]]);
         assert_eq!(in_lines(&["ab", "cd", "ef"], 7), [vec!["ab", "cd"], vec!["ef"]]);
         assert_eq!(in_lines(&["abcdef", "g"], 3), [vec!["abcdef"], vec!["g"]]);
         assert!(in_lines(&[], 3).is_empty());
     }
-    use crate::command::Cli;
-    use crate::verbs::EXAMPLES;
-    use std::fs;
 
     #[test]
     fn every_visible_verb_is_listed_and_has_examples() {

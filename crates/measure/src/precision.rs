@@ -2,7 +2,7 @@
 
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameter;
-use crate::show::{Number, Percent};
+use crate::show::{Number, Percent, counted};
 use crate::stats::Interval;
 
 /// The cost of a clock reading, which is subtracted, has an error of this share. No figure is more precise.
@@ -75,6 +75,8 @@ pub(crate) fn wide_names(wanted: &[Wanted]) -> Vec<String> {
 
 /// Returns the warning that `launches` launches give no interval.
 pub(crate) fn too_few_launches(launches: usize) -> Doubt {
-    let text = format!("{launches} launches are too few for an interval at this confidence");
+    let verb = if launches == 1 { "is" } else { "are" };
+    let launches = counted(launches, "launch", "launches");
+    let text = format!("{launches} {verb} too few for an interval at this confidence");
     Doubt::new("too_few_launches", text)
 }

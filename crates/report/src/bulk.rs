@@ -160,8 +160,12 @@ pub fn figures(bulk: &Bulk, size_bytes: usize) -> Vec<Figure> {
         let n = size.size_bytes;
         for (name, p) in size.times() {
             let figure = Figure::time(name, n, p).compared_as(name);
-            // The parameters of the result are those of the smallest size, except T.
-            figures.push(if at > 0 || name == "T" { figure } else { figure.without_row() });
+            // The parameters of the result are those of the smallest size, except the times of transfers.
+            figures.push(if at > 0 || ["T", "transfer"].contains(&name) {
+                figure
+            } else {
+                figure.without_row()
+            });
         }
         figures.push(plateau(&size.plateau, n, bulk.launches.len()));
         let rates = [("streaming", Some(&size.streaming)), ("single", Some(&size.single))];

@@ -183,6 +183,22 @@ fn with_noise_pairs_in_the_crowd_are_as_alone() {
     assert!(covered * 100 >= intervals * 90, "{covered} of {intervals}");
 }
 
+/// Strong noise hides that processor and window hold a pair back. The gap is then not called measured.
+#[test]
+fn with_strong_noise_no_gap_of_processor_and_window_is_called_measured() {
+    for text in [
+        "o_s=320ns,o_r=10.5us,g=2ns,L=408us,window=95,noise=0.2,noise_shape=normal",
+        "o_s=1us,o_r=1us,g=2ns,L=408us,window=400,noise=0.2,noise_shape=normal",
+        "o_s=1us,o_r=2us,g=2ns,L=7us,window=8,noise=0.2,noise_shape=normal",
+    ] {
+        for seed in 1..=4 {
+            let launches = launches(text.parse().unwrap(), 4, 9, seed);
+            let g = extract(&launches, 0.95, 0.02).unwrap().parameters.g;
+            assert_ne!(g.status, Status::Measured, "{text}, seed {seed}: {g:?}");
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_launch() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();

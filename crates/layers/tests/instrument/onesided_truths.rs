@@ -206,6 +206,18 @@ fn what_was_wrong_once_is_right() {
     assert_eq!(contradictions(&drawn, &found), [""; 0], "{}", drawn.text);
 }
 
+/// Of a put whose bytes the initiator's processor moves, G is only bounded.
+#[test]
+fn a_gap_per_byte_of_the_processor_is_a_bound() {
+    let text = "o_s=1us,o_r=1us,g=10ns,L=1us,G=0.001ns/B,O_s=0.5ns/B";
+    let drawn = Drawn { truth: text.parse().unwrap(), text: text.into(), largest_bytes: 16 << 20 };
+    let reading = extract(&launches(&drawn, 1), 0.95, PRECISION).unwrap();
+    let put = &reading.found.operations[0].G;
+    assert_eq!(put.status, Status::UpperBound);
+    assert!((put.value_ns_per_byte.unwrap() - 0.5).abs() < 1e-3);
+    assert!(reading.doubts.iter().any(|doubt| doubt.name == "processor_bound"));
+}
+
 /// The time for each byte is known only if the gap grows by it between the largest sizes.
 #[test]
 fn no_gap_per_byte_is_given_where_the_processor_sets_the_pace() {

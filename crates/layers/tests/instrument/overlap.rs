@@ -243,6 +243,19 @@ fn batches_of_messages_come_back_within_two_percent() {
     }
 }
 
+/// After a batch the other process's interface is busy for as many gaps.
+#[test]
+fn a_round_trip_is_one_of_a_quiet_layer_after_batches_with_long_gaps() {
+    for (gap, batch) in [("1000us", 2), ("1000us", 8), ("1000us", 64), ("411us", 3), ("100us", 32)] {
+        let truth: Truth = format!("o_s=1us,o_r=1us,g={gap},L=1us").parse().unwrap();
+        let overlap = measured(truth, batch, &METHODS).found;
+        for trip in &overlap.trips {
+            let half_rtt_ns = trip.half_rtt.value_ns.unwrap();
+            assert!((half_rtt_ns - 3000.0).abs() <= 30.0, "{gap}, batch {batch}: {half_rtt_ns}");
+        }
+    }
+}
+
 #[test]
 fn with_noise_the_intervals_cover_the_truth() {
     let truth: Truth = "o_s=1us,o_r=2us,g=50ns,L=2us,G=0.5ns/B,steal=0.1ns/B,noise=0.05".parse().unwrap();

@@ -18,8 +18,8 @@ use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
-use crate::stats::{Confidence, median, quantile_of_sorted, quantiles, sorted};
-use crate::steady::{Evidence, limited_by};
+use crate::stats::{Confidence, deviation_of_neighbours, median, quantile_of_sorted, quantiles, sorted};
+use crate::steady::{Evidence, Varying, limited_by, starvation};
 
 /// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
@@ -139,6 +139,15 @@ impl CrowdLaunches<'_> {
             samples,
             launches: figure.launches,
         }
+    }
+
+    /// Returns the standard deviation of a mean time over the rounds, without drift, for as many messages as
+    /// `scale` makes of the samples of a mean.
+    fn deviation(&self, of: impl Fn(&Round) -> Timed, scale: fn(f64) -> f64) -> f64 {
+        let rounds: Vec<Timed> = self.data.iter().flat_map(|launch| launch.rounds.iter().map(&of)).collect();
+        let samples = median(rounds.iter().map(|timed| timed.samples as f64));
+        let ns: Vec<f64> = rounds.iter().map(|timed| timed.ns).collect();
+        deviation_of_neighbours(&ns) * scale(samples)
     }
 
     /// Returns a parameter from its value in each round.
@@ -275,13 +284,29 @@ fn bisection(launches: &CrowdLaunches<'_>, procs: usize) -> Option<Bisection> {
     })
 }
 
+/// Returns a share of noise; 0 if there are too few rounds to know it.
+fn or_none(share: f64) -> f64 {
+    if share.is_finite() { share } else { 0.0 }
+}
+
 fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
     let steady = launches.quotient(alone_gap);
     let idle = launches.quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns));
     let half =
         (window > 1).then(|| launches.quotient(|launch| over_rounds(launch, |r| r.half_window.ns)).value);
     let rtt = launches.quotient(|launch| of_pair(launch, alone)[0]).value;
-    let evidence = Evidence { window, smaller_ns: half, noise: 0.0, starvation: 0.0 };
+    let noise = launches.deviation(|round| round.alone.rtt, f64::sqrt) / rtt;
+    let messages = launches.data[0].rounds.first().map_or(1, |round| round.alone.stream.samples) as usize;
+    let starvation = starvation(Varying {
+        deviation_ns: launches.deviation(|round| round.alone.stream, |samples| samples),
+        messages,
+        plateau_ns: steady.value,
+        rtt_ns: rtt,
+        window,
+        by_issuing: false,
+    });
+    let evidence =
+        Evidence { window, smaller_ns: half, noise: or_none(noise), starvation: or_none(starvation) };
     Plateau {
         limited_by: limited_by(steady.value, idle.value, idle.ci, evidence, rtt),
         value_ns: steady.value,

@@ -16,6 +16,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     for operation in &found.operations {
         doubts.extend(about_gap(operation));
         doubts.extend(bent(operation));
+        doubts.extend(paced_by_calls(operation));
     }
     doubts.extend(coarse_for_some(&times(found), median_timer(found)));
     doubts.extend(preempted("initiator", launches.iter().map(|l| (l.preemptions, l.took_ns))));
@@ -47,6 +48,19 @@ fn bent(operation: &OperationFigures) -> Option<Doubt> {
         );
         Doubt::about("gap_bends", "G", text)
     })
+}
+
+/// Warns that the initiator's processor sets the gap at the largest size, so that G is a bound.
+fn paced_by_calls(operation: &OperationFigures) -> Option<Doubt> {
+    let is_bound = operation.G.status == Status::UpperBound && operation.G.value_ns_per_byte.is_some();
+    let largest = operation.sizes.last().filter(|_| is_bound)?;
+    let text = format!(
+        "{}: the call that starts an operation of {} takes as long as the gap, so that the initiator's processor \
+         moves the data: G is at most what is shown",
+        operation.operation.name(),
+        Bytes(largest.size_bytes)
+    );
+    Some(Doubt::about("processor_bound", "G", text))
 }
 
 fn median_timer(found: &Onesided) -> f64 {

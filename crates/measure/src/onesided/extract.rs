@@ -15,6 +15,8 @@ const CONSTANT: f64 = 0.25;
 /// The gap per byte shows if the last step of sizes makes at least this share of the largest gap. A smaller rise may
 /// be chance.
 const SHOWS: f64 = 0.1;
+/// From this share of the gap on, the call that starts an operation may set the gap.
+const CALLS: f64 = 0.9;
 
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their shapes.
@@ -99,7 +101,14 @@ impl OnesidedLaunches<'_> {
             slope(gap_ns(middle_at), gap_ns(large_at), middle, large)
         };
         let samples: usize = self.data.iter().map(|launch| launch.transfers[large_at].gap_ns.len()).sum();
-        Figure::over(self.data.iter().map(of_launch), self.confidence)
-            .per_byte(Status::Measured, samples as u64)
+        let status = if is_paced_by_calls(of_large) { Status::UpperBound } else { Status::Measured };
+        Figure::over(self.data.iter().map(of_launch), self.confidence).per_byte(status, samples as u64)
     }
+}
+
+/// Reports that the calls that start operations take as long as the gap: then the initiator's processor may set
+/// the gap, and the layer may be faster.
+fn is_paced_by_calls(times: &TransferTimes) -> bool {
+    let (start, gap) = (times.start.value_ns, times.gap.value_ns);
+    start.zip(gap).is_some_and(|(start_ns, gap_ns)| start_ns >= CALLS * gap_ns)
 }

@@ -48,8 +48,13 @@ impl OverlapCell {
             Self::Trip(at) => {
                 let TripShape { size_bytes, trips, row, rest_ns } = data.shape.trips[at];
                 let trip = &mut data.trips[at];
-                // The last message of the previous measurement may still be on its way.
+                // The last messages of the previous measurement may still be on their way. The gap of a message
+                // ends with its send, and the other process may have begun that gap as late as its answer.
+                let start = bench.layer.now();
                 bench.exchange(size_bytes)?;
+                let sent_ns = bench.since(start);
+                bench.set_rest(sent_ns);
+                bench.rest();
                 bench.set_rest(rest_ns);
                 let halves: Vec<f64> = (0..trips)
                     .map(|_| {

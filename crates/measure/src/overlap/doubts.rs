@@ -1,14 +1,14 @@
 //! Warnings about the figures of overlap, because of the layer, the machine or the run.
 
 use super::launches::OverlapLaunches;
-use super::record::{Overlap, Quantity, SizeOverlap};
+use super::record::{Overlap, Quantity, SizeOverlap, Trip};
 use crate::machine::{coarse_clock, preempted};
 use crate::precision::{self, Wanted};
 use crate::processor_time::MachineTimes;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
 use crate::show::{Percent, Size, Time};
-use crate::stats::median;
+use crate::stats::{Interval, median};
 
 /// The tolerated deviation of work from its share of the amount asked for.
 const NOT_LINEAR: f64 = 0.02;
@@ -30,6 +30,7 @@ pub(super) fn find(
 ) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     doubt_work(launches, &mut doubts);
+    doubts.extend(doubt_rows(overlap));
     for size in &overlap.sizes {
         doubt_polling(size, &mut doubts);
         doubt_pww(size, &mut doubts);
@@ -38,6 +39,20 @@ pub(super) fn find(
     doubt_machine(launches, parameters, &mut doubts);
     doubts.extend(precision::doubt(&wanted(parameters, overlap, precision), launches.data.len(), precision));
     doubts
+}
+
+/// Warns if a longer row took less time than a shorter one, so that the bandwidth is negative.
+fn doubt_rows(overlap: &Overlap) -> Option<Doubt> {
+    let is_odd = |trip: &&Trip| known(&trip.bandwidth_bytes_per_s).is_some_and(|known| known.hi <= 0.0);
+    let odd: Vec<String> =
+        overlap.trips.iter().filter(is_odd).map(|trip| Size(trip.size_bytes).to_string()).collect();
+    (!odd.is_empty()).then(|| {
+        let text = format!(
+            "messages of {}: a row took less time than one of half as many, so that there is no bandwidth one way",
+            odd.join(", ")
+        );
+        Doubt::about("negative_bandwidth", "one_way", text)
+    })
 }
 
 /// Warns if work is not linear: both methods assume that k times the work takes k times as long.
@@ -98,8 +113,13 @@ fn doubt_polling(size: &SizeOverlap, doubts: &mut Vec<Doubt>) {
     }
 }
 
+/// Returns the interval of a figure; its value alone if there are too few launches for an interval.
+fn known(quantity: &Quantity) -> Option<Interval> {
+    quantity.ci.or_else(|| quantity.value.map(|value| [value, value].into()))
+}
+
 fn is_above_one(availability: &Quantity) -> bool {
-    availability.ci.is_some_and(|ci| ci.lo > 1.0 + ODD)
+    known(availability).is_some_and(|known| known.lo > 1.0 + ODD)
 }
 
 fn doubt_pww(size: &SizeOverlap, doubts: &mut Vec<Doubt>) {
@@ -117,7 +137,7 @@ fn doubt_pww(size: &SizeOverlap, doubts: &mut Vec<Doubt>) {
     }
     let is_negative = |p: &super::record::WorkPoint| {
         let tolerated = ODD * p.alone_ns.value.unwrap_or(0.0).abs() + 1.0;
-        p.stolen_ns.ci.is_some_and(|ci| ci.hi < -tolerated)
+        known(&p.stolen_ns).is_some_and(|known| known.hi < -tolerated)
     };
     if let Some(at) = named(&is_negative) {
         doubts.push(Doubt::about(
@@ -151,7 +171,7 @@ fn doubt_free(size: &SizeOverlap, launches: usize, doubts: &mut Vec<Doubt>) {
             ),
         ));
     }
-    if free.share.ci.is_some_and(|ci| ci.hi < -ODD) {
+    if known(&free.share).is_some_and(|known| known.hi < -ODD) {
         doubts.push(Doubt::about(
             "negative_free",
             "free",

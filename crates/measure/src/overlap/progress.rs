@@ -18,7 +18,7 @@
 //!   earlier ones are received, so that the receives alone take nearly as long as the messages.
 
 use super::record::{Progress, Quantity};
-use crate::show::{Percent, Time};
+use crate::show::{Percent, Time, counted};
 use crate::stats::Interval;
 
 /// From this share on, all of the waiting is hidden.
@@ -70,11 +70,9 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
     let ProgressEvidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
     let Some(ci) = hidden.ci else {
         return Err(format!(
-            "{} are too few for an interval: use --launches 9 or more",
-            match hidden.launches {
-                1 => "1 launch".into(),
-                count => format!("{count} launches"),
-            }
+            "{} with a value {} too few for an interval: use --launches 9 or more",
+            counted(hidden.launches, "launch", "launches"),
+            if hidden.launches == 1 { "is" } else { "are" }
         ));
     };
     if ci.lo > NONE && is_too_little(evidence) {
@@ -240,7 +238,7 @@ mod tests {
         }
         let without = Quantity { value: Some(0.95), ci: None, launches: 2 };
         let why = judge(&ProgressEvidence { hidden: without, ..ProgressEvidence::default() }).unwrap_err();
-        assert_eq!(why, "2 launches are too few for an interval: use --launches 9 or more");
+        assert_eq!(why, "2 launches with a value are too few for an interval: use --launches 9 or more");
     }
 
     #[test]
