@@ -37,6 +37,11 @@ pub enum ExportError {
     /// There is no result.
     #[error("there is no result to export")]
     Nothing,
+    /// The verb has no parameters of the LogP model.
+    #[error(
+        "a record of {0} has no parameters of the LogP model to export: netdyno report FILE --format csv has its figures"
+    )]
+    OtherFigures(String),
     /// A layer has several results of one size.
     #[error("{layer} was measured with {size_bytes} B more than once: export one of these records")]
     Twice {

@@ -208,7 +208,12 @@ impl Campaign {
                 Some(layer) => format!("--label is of {layer}, which is not measured: name one of --over"),
             }));
         };
-        bench.label = Some(label.text.clone());
+        if let Some(other) = bench.label.replace(label.text.clone()) {
+            return Err(Fault::BadInput(format!(
+                "--label names {} twice, as '{other}' and as '{}': leave one away",
+                bench.layer, label.text
+            )));
+        }
         Ok(())
     }
 

@@ -79,7 +79,7 @@ pub fn run(args: &ExportArgs) -> Result<(), Fault> {
     }
     let bad = |error: ExportError| Fault::BadInput(error.to_string());
     let Exported { text, notes } = match args.to {
-        Reader::Csv => Exported { text: csv::render(&results), notes: Vec::new() },
+        Reader::Csv => Exported { text: csv::render(&results).map_err(bad)?, notes: Vec::new() },
         Reader::Simgrid => simgrid::render(&Curve::of(&results).map_err(bad)?),
         Reader::Loggopsim => {
             let unit = if args.time_unit == Unit::Ps { TimeUnit::Ps } else { TimeUnit::Ns };

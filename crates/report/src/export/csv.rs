@@ -1,5 +1,6 @@
 //! Parameters by size as comma-separated values (RFC 4180): one row for each layer and size.
 
+use super::ExportError;
 use crate::csv::{claim, line};
 use crate::figure::{Figure, times};
 use netdyno_measure::bulk::record::{Bulk, Segment, SizeFigures};
@@ -27,15 +28,22 @@ struct Row<'a> {
 }
 
 /// Returns the table as CSV text. Lines end with CR LF. The smallest size of each layer comes first.
-pub fn render(results: &[&LayerResult]) -> String {
+///
+/// # Errors
+/// No result has parameters of the LogP model.
+pub fn render(results: &[&LayerResult]) -> Result<String, ExportError> {
     let mut rows: Vec<Row<'_>> = results.iter().flat_map(|result| rows(result)).collect();
+    if rows.is_empty() {
+        let first = results.first().ok_or(ExportError::Nothing)?;
+        return Err(ExportError::OtherFigures(first.verb().to_owned()));
+    }
     rows.sort_by(|a, b| (&a.result.layer, a.size_bytes).cmp(&(&b.result.layer, b.size_bytes)));
     let columns = PARAMETERS.iter().flat_map(|(name, unit)| {
         ["status", unit, &format!("ci_lo_{unit}"), &format!("ci_hi_{unit}")]
             .map(|what| format!("{name}_{what}"))
     });
     let header: Vec<String> = FIRST.map(String::from).into_iter().chain(columns).collect();
-    [line(&header)].into_iter().chain(rows.iter().map(Row::text)).collect()
+    Ok([line(&header)].into_iter().chain(rows.iter().map(Row::text)).collect())
 }
 
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {

@@ -75,7 +75,7 @@ proptest! {
 
         other.results[0].layer = name;
         let results: Vec<_> = other.results.iter().collect();
-        csv::render(&results);
+        csv::render(&results).unwrap();
         if let Ok(curve) = Curve::of(&results) {
             let platform = simgrid::render(&curve).text;
             prop_assert!(!platform.contains("NaN") && !platform.contains("inf"), "{platform}");
