@@ -78,9 +78,11 @@ pub fn short_share(cost: &Cost) -> String {
     }
 }
 
-/// Returns a share of so many [`STEP`]s as a number.
+/// Returns a share of so many [`STEP`]s as a number, without zeros beyond a step.
 fn plain(steps: f64) -> String {
-    number(if steps == 0.0 { 0.0 } else { steps * STEP })
+    let text = number(if steps == 0.0 { 0.0 } else { steps * STEP });
+    let is_long = text.split_once('.').is_some_and(|(_, digits)| digits.len() > 3);
+    if is_long { text.trim_end_matches('0').to_owned() } else { text }
 }
 
 /// Reports whether a cost is only known to be small.
