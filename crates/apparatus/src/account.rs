@@ -141,20 +141,12 @@ pub(crate) fn failure_words(text: &str) -> (u64, impl Iterator<Item = (usize, u6
 pub struct Account(Vec<u64>);
 
 impl Account {
-    /// Reads a statistics file.
-    ///
-    /// # Errors
-    /// Returns the error of the file, or an error if its size or layout version is not that of this
-    /// netdyno.
-    pub fn read(path: &Path) -> io::Result<Self> {
-        Self::from_bytes(&fs::read(path)?).ok_or_else(other_version)
-    }
-
     /// Reads all statistics files of a folder, sorted by rank. Leaves out the files that were never begun:
     /// a launcher may kill a rank before its hook has written the magic number.
     ///
     /// # Errors
-    /// Returns the error of the folder or of a file.
+    /// Returns the error of the folder or of a file, or an error if a file's size or layout version is not that
+    /// of this netdyno.
     pub fn read_all(folder: &Path) -> io::Result<Vec<Self>> {
         let mut accounts = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -162,7 +154,8 @@ impl Account {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
                 let bytes = fs::read(entry.path())?;
                 if is_begun(&bytes) {
-                    accounts.push(Self::from_bytes(&bytes).ok_or_else(other_version)?);
+                    let other_version = "the statistics file of a rank is not of this version of netdyno";
+                    accounts.push(Self::from_bytes(&bytes).ok_or_else(|| io::Error::other(other_version))?);
                 }
             }
         }
@@ -218,10 +211,6 @@ impl Account {
 /// Reports whether a hook has written the magic number of a statistics file, which it writes last.
 fn is_begun(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|magic| u64::from_ne_bytes(*magic) != 0)
-}
-
-fn other_version() -> io::Error {
-    io::Error::other("the statistics file of a rank is not of this version of netdyno")
 }
 
 #[cfg(test)]
