@@ -4,7 +4,7 @@
 use crate::layer::LayerError;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Status};
-use crate::show::{Bytes, counted};
+use crate::show::{counted, sizes_between};
 
 /// The window may set the pace of a stream if a whole window takes at most this many times the time of a
 /// single operation. Operations complete in order, so that those that take longer hold up the others: simulated
@@ -51,14 +51,11 @@ impl Stream<'_> {
     ) -> Option<Doubt> {
         let bound = sizes.filter(|(_, each)| each.status == Status::UpperBound);
         let bound: Vec<usize> = bound.map(|(bytes, _)| bytes).collect();
-        let (&first, &last) = (bound.first()?, bound.last()?);
         let text = format!(
-            "{}, {} from {} to {}: the layer has so few {} in flight that a stream waits for their \
+            "{}, {}: the layer has so few {} in flight that a stream waits for their \
              completions, so that the {} is at most what is shown",
             self.subject,
-            counted(bound.len(), "size", "sizes"),
-            Bytes(first),
-            Bytes(last),
+            sizes_between(&bound)?,
             self.things,
             self.figure.1
         );

@@ -220,6 +220,13 @@ pub fn percent(share: f64) -> String {
     format!("{} %", without_zeros(&format!("{:.3}", 100.0 * share)))
 }
 
+/// Returns the number of sizes with the first and the last of them, as `3 sizes from 1 B to 64 KiB`; `None` if there
+/// is none.
+pub fn sizes_between(sizes: &[usize]) -> Option<String> {
+    let (&first, &last) = (sizes.first()?, sizes.last()?);
+    Some(format!("{} from {} to {}", counted(sizes.len(), "size", "sizes"), Bytes(first), Bytes(last)))
+}
+
 /// Returns the count with `singular` or `plural`.
 pub fn counted(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
@@ -258,7 +265,7 @@ fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// Removes the zeros at the end of the decimals of a number, which may have a unit behind it.
-fn without_zeros(text: &str) -> String {
+pub fn without_zeros(text: &str) -> String {
     let (digits, unit) = text.split_at(text.find(' ').unwrap_or(text.len()));
     if !digits.contains('.') || digits.contains('e') {
         return text.into();

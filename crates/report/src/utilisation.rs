@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use crate::lines::Lines;
 use netdyno_measure::overlap::record::Quantity;
 use netdyno_measure::record::Status;
-use netdyno_measure::show::{Bytes, NONE, number, number_and_interval};
+use netdyno_measure::show::{Bytes, NONE, number, number_and_interval, without_zeros};
 use netdyno_measure::utilisation::data::{UtilisationLaunch, Window};
 use netdyno_measure::utilisation::record::{
     Cost, Costs, MachineCosts, SIDE_COSTS, SideCosts, Utilisation, UtilisationSize,
@@ -82,7 +82,7 @@ pub fn short_share(cost: &Cost) -> String {
 fn plain(steps: f64) -> String {
     let text = number(if steps == 0.0 { 0.0 } else { steps * STEP });
     let is_long = text.split_once('.').is_some_and(|(_, digits)| digits.len() > 3);
-    if is_long { text.trim_end_matches('0').to_owned() } else { text }
+    if is_long { without_zeros(&text) } else { text }
 }
 
 /// Reports whether a cost is only known to be small.

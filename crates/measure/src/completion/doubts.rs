@@ -8,7 +8,7 @@ use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
 use crate::row::Stream;
-use crate::show::{Bytes, Percent, counted, rate};
+use crate::show::{Bytes, Percent, rate, sizes_between};
 use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
@@ -41,14 +41,12 @@ fn short_rows(found: &Completion) -> Option<Doubt> {
         .map(|(size, shape)| (size.size_bytes, share(shape)))
         .filter(|(_, share)| *share > SHORT)
         .collect();
-    let (&(first, _), &(last, _)) = (short.first()?, short.last()?);
+    let sizes: Vec<usize> = short.iter().map(|(bytes, _)| *bytes).collect();
     let most = short.iter().map(|(_, share)| *share).fold(0.0, f64::max);
     let text = format!(
-        "stream, {} from {} to {}: rows last so long that they have few windows, so that a stage that is slower than \
+        "stream, {}: rows last so long that they have few windows, so that a stage that is slower than \
          the next one by less than {} may not show: the time per message is too short by that at most",
-        counted(short.len(), "size", "sizes"),
-        Bytes(first),
-        Bytes(last),
+        sizes_between(&sizes)?,
         Percent(most)
     );
     Some(Doubt::about("short_rows", "per_message", text))
@@ -57,14 +55,11 @@ fn short_rows(found: &Completion) -> Option<Doubt> {
 /// Warns if a stream is faster than the peak, by the interval of its share.
 fn above_peak(found: &Completion) -> Option<Doubt> {
     let is_above = |size: &&CompletionTimes| size.share_of_peak.ci.is_some_and(|ci| ci.lo > 1.0);
-    let above: Vec<&CompletionTimes> = found.sizes.iter().filter(is_above).collect();
-    let (first, last) = (above.first()?, above.last()?);
+    let above: Vec<usize> = found.sizes.iter().filter(is_above).map(|size| size.size_bytes).collect();
     let peak = found.peak.peak_bytes_per_s.map_or_else(String::new, |peak| format!("{}, ", rate(peak)));
     let text = format!(
-        "{} from {} to {}: a stream is faster than the peak ({peak}{}), so that this is no peak of the way: {}",
-        counted(above.len(), "size", "sizes"),
-        Bytes(first.size_bytes),
-        Bytes(last.size_bytes),
+        "{}: a stream is faster than the peak ({peak}{}), so that this is no peak of the way: {}",
+        sizes_between(&above)?,
         found.peak.how,
         if found.peak.source == PeakSource::Given { "give a larger one" } else { "give it with --peak" }
     );

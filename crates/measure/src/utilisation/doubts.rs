@@ -6,7 +6,7 @@ use crate::machine::preempted;
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameters, Status};
-use crate::show::{Bytes, Number, Percent, counted};
+use crate::show::{Bytes, Number, Percent, counted, sizes_between};
 use crate::stats::median;
 
 /// A hypervisor that takes more than this share of the processors changes figures.
@@ -147,13 +147,10 @@ fn window_bound(found: &Utilisation) -> Option<Doubt> {
         .filter(|(shape, data)| data.is_window_bound(shape.window))
         .map(|(shape, _)| shape.size_bytes)
         .collect();
-    let (&first, &last) = (bound.first()?, bound.last()?);
     let text = format!(
-        "streams of {} from {} to {} wait for replies, because so few messages are in flight: with more of them, both \
+        "streams of {} wait for replies, because so few messages are in flight: with more of them, both \
          sides would do more",
-        counted(bound.len(), "size", "sizes"),
-        Bytes(first),
-        Bytes(last)
+        sizes_between(&bound)?
     );
     Some(Doubt::new("window_bound", text))
 }
