@@ -25,9 +25,11 @@
 /* Maximum length of the key of a region. */
 #define KEY 1024
 
-/* A send or a receive. `request` is UCP's, and NULL if the operation is complete. */
+/* An operation: a receive, a send, a put, a get, a fetch_add or a flush. `request` is UCP's, and NULL if
+ * the operation is complete. */
 struct operation {
     void *request;
+    ucs_status_t status; /* outcome of a complete operation */
     size_t bytes; /* length of the received message */
     int32_t rank; /* rank of its sender */
     uint64_t operand; /* the number to add, for fetch_add */
@@ -57,6 +59,7 @@ struct netdyno_channel {
     uint32_t ranks;
     uint64_t uses;
     int descriptor; /* becomes readable when progress may be possible, for channels that sleep */
+    struct operation flush;
     uint32_t slots;
     struct operation operations[]; /* receives, then sends */
 };
@@ -239,10 +242,50 @@ static int ucx_connect(struct netdyno_channel *channel, const struct netdyno_add
     return 0;
 }
 
+/* Records the outcome of an operation that was not complete at once. */
+static void end(struct operation *operation, ucs_status_t status)
+{
+    operation->status = status;
+    ucp_request_free(operation->request);
+    operation->request = NULL;
+}
+
+/* UCP calls this when a receive is complete. */
+static void received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *come, void *receive)
+{
+    struct operation *operation = receive;
+
+    (void)request;
+    operation->bytes = come->length;
+    operation->rank = (int32_t)come->sender_tag;
+    end(operation, status);
+}
+
+/* UCP calls this when any other operation is complete. */
+static void completed(void *request, ucs_status_t status, void *operation)
+{
+    (void)request;
+    end(operation, status);
+}
+
+/* Parameters of an operation other than a receive. Asking UCP's request for its state would make each
+ * vain test longer than the check of a variable that `completed` sets. */
+static ucp_request_param_t params_of(struct operation *operation)
+{
+    ucp_request_param_t params = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send = completed,
+        .user_data = operation,
+    };
+
+    return params;
+}
+
 /* Records the request of a posted operation. */
 static int note(struct netdyno_channel *channel, struct operation *operation, void *request, const char *what)
 {
     operation->request = UCS_PTR_IS_PTR(request) ? request : NULL;
+    operation->status = UCS_OK;
     return UCS_PTR_IS_ERR(request) ? told(channel->error, what, UCS_PTR_STATUS(request)) : 0;
 }
 
@@ -253,8 +296,13 @@ static int ucx_post_receive(struct netdyno_channel *channel, uint32_t slot, int3
     struct operation *receive = &channel->operations[slot];
     int from_any = rank == NETDYNO_ANY_RANK;
     ucp_tag_recv_info_t come = { 0 };
-    ucp_request_param_t params = { .op_attr_mask = UCP_OP_ATTR_FIELD_RECV_INFO,
-                                   .recv_info.tag_info = &come };
+    ucp_request_param_t params = {
+        .op_attr_mask =
+            UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .recv_info.tag_info = &come,
+        .cb.recv = received,
+        .user_data = receive,
+    };
     void *request = ucp_tag_recv_nbx(channel->worker, buffer, bytes, from_any ? 0 : (ucp_tag_t)rank,
                                      from_any ? 0 : (ucp_tag_t)-1, &params);
 
@@ -268,43 +316,37 @@ static int ucx_post_send(struct netdyno_channel *channel, uint32_t slot, int32_t
                          size_t bytes)
 {
     struct operation *send = &channel->operations[channel->slots + slot];
-    ucp_request_param_t params = { .op_attr_mask = 0 };
+    ucp_request_param_t params = params_of(send);
 
     return note(channel, send,
                 ucp_tag_send_nbx(channel->peers[rank], buffer, bytes, (ucp_tag_t)channel->rank, &params),
                 "ucp_tag_send_nbx");
 }
 
-/* Reports whether a receive is complete. If so, records its result and frees the request. `status`
- * is its outcome. */
-static int has_received(struct operation *receive, ucs_status_t *status)
+/* Reports whether an operation is complete. Makes progress if it is not. */
+static int is_complete(struct netdyno_channel *channel, const struct operation *operation)
 {
-    ucp_tag_recv_info_t come;
+    if (operation->request)
+        ucp_worker_progress(channel->worker);
+    return !operation->request;
+}
 
-    *status = UCS_OK;
-    if (!receive->request)
-        return 1;
-    *status = ucp_tag_recv_request_test(receive->request, &come);
-    if (*status == UCS_INPROGRESS)
-        return 0;
-    receive->bytes = come.length;
-    receive->rank = (int32_t)come.sender_tag;
-    ucp_request_free(receive->request);
-    receive->request = NULL;
+/* Waits until an operation is complete or the time `until` has come. Returns 0 if it is not complete. */
+static int ends(struct netdyno_channel *channel, const struct operation *operation, double until)
+{
+    while (!is_complete(channel, operation))
+        if (now_s() > until)
+            return 0;
     return 1;
 }
 
 static int ucx_test_receive(struct netdyno_channel *channel, uint32_t slot, struct netdyno_arrival *arrival)
 {
     struct operation *receive = &channel->operations[slot];
-    ucs_status_t status;
 
-    if (!has_received(receive, &status)) {
-        ucp_worker_progress(channel->worker);
-        if (!has_received(receive, &status))
-            return 0;
-    }
-    if (told(channel->error, "a receive failed", status))
+    if (!is_complete(channel, receive))
+        return 0;
+    if (told(channel->error, "a receive failed", receive->status))
         return -1;
     arrival->bytes = receive->bytes;
     arrival->rank = receive->rank;
@@ -314,38 +356,25 @@ static int ucx_test_receive(struct netdyno_channel *channel, uint32_t slot, stru
 static int ucx_test_send(struct netdyno_channel *channel, uint32_t slot)
 {
     struct operation *send = &channel->operations[channel->slots + slot];
-    ucs_status_t status;
 
-    if (!send->request)
-        return 1;
-    if (ucp_request_check_status(send->request) == UCS_INPROGRESS)
-        ucp_worker_progress(channel->worker);
-    status = ucp_request_check_status(send->request);
-    if (status == UCS_INPROGRESS)
+    if (!is_complete(channel, send))
         return 0;
-    ucp_request_free(send->request);
-    send->request = NULL;
-    return told(channel->error, "a send failed", status) ? -1 : 1;
+    return told(channel->error, "a send failed", send->status) ? -1 : 1;
 }
 
 static int ucx_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
 {
     struct operation *receive = &channel->operations[slot];
-    double until = now_s() + PATIENCE_S;
-    ucs_status_t status;
 
     if (receive->request)
         ucp_request_cancel(channel->worker, receive->request);
-    while (!has_received(receive, &status)) {
-        ucp_worker_progress(channel->worker);
-        if (now_s() > until) {
-            snprintf(channel->error, NETDYNO_TEXT_BYTES, "a receive was not taken back");
-            return -1;
-        }
+    if (!ends(channel, receive, now_s() + PATIENCE_S)) {
+        snprintf(channel->error, NETDYNO_TEXT_BYTES, "a receive was not taken back");
+        return -1;
     }
-    if (status == UCS_ERR_CANCELED)
+    if (receive->status == UCS_ERR_CANCELED)
         return 0;
-    return told(channel->error, "a receive failed", status) ? -1 : 1;
+    return told(channel->error, "a receive failed", receive->status) ? -1 : 1;
 }
 
 /* Arming the worker fails if progress is possible already. */
@@ -453,11 +482,12 @@ static uint64_t address_of(const struct remote *remote, const struct netdyno_tra
 static int ucx_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
     struct remote *remote = remote_of(channel, transfer);
-    ucp_request_param_t params = { .op_attr_mask = 0 };
+    struct operation *put = &channel->operations[channel->slots + slot];
+    ucp_request_param_t params = params_of(put);
 
     if (!remote)
         return -1;
-    return note(channel, &channel->operations[channel->slots + slot],
+    return note(channel, put,
                 ucp_put_nbx(channel->peers[transfer->rank], transfer->region->memory + transfer->offset,
                             transfer->bytes, address_of(remote, transfer), remote->unpacked, &params),
                 "ucp_put_nbx");
@@ -466,11 +496,12 @@ static int ucx_put(struct netdyno_channel *channel, uint32_t slot, const struct 
 static int ucx_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
     struct remote *remote = remote_of(channel, transfer);
-    ucp_request_param_t params = { .op_attr_mask = 0 };
+    struct operation *get = &channel->operations[channel->slots + slot];
+    ucp_request_param_t params = params_of(get);
 
     if (!remote)
         return -1;
-    return note(channel, &channel->operations[channel->slots + slot],
+    return note(channel, get,
                 ucp_get_nbx(channel->peers[transfer->rank], transfer->region->memory + transfer->offset,
                             transfer->bytes, address_of(remote, transfer), remote->unpacked, &params),
                 "ucp_get_nbx");
@@ -481,45 +512,29 @@ static int ucx_fetch_add(struct netdyno_channel *channel, uint32_t slot,
 {
     struct remote *remote = remote_of(channel, transfer);
     struct operation *operation = &channel->operations[channel->slots + slot];
-    ucp_request_param_t params = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER,
-        .datatype = ucp_dt_make_contig(sizeof operand),
-        .reply_buffer = transfer->region->memory + transfer->offset,
-    };
+    ucp_request_param_t params = params_of(operation);
 
     if (!remote)
         return -1;
     operation->operand = operand;
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+    params.datatype = ucp_dt_make_contig(sizeof operand);
+    params.reply_buffer = transfer->region->memory + transfer->offset;
     return note(channel, operation,
                 ucp_atomic_op_nbx(channel->peers[transfer->rank], UCP_ATOMIC_OP_ADD, &operation->operand, 1,
                                   address_of(remote, transfer), remote->unpacked, &params),
                 "ucp_atomic_op_nbx");
 }
 
-/* Waits until the request is complete or the time `until` has come. Returns 0 if it is not
- * complete. */
-static int ends(struct netdyno_channel *channel, void *request, double until)
-{
-    if (!UCS_PTR_IS_PTR(request))
-        return 1;
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && now_s() < until)
-        ucp_worker_progress(channel->worker);
-    if (ucp_request_check_status(request) == UCS_INPROGRESS)
-        return 0;
-    ucp_request_free(request);
-    return 1;
-}
-
 /* Waits until the target has all puts, or fails after a timeout. */
 static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
 {
-    ucp_request_param_t params = { .op_attr_mask = 0 };
-    void *request = ucp_ep_flush_nbx(channel->peers[rank], &params);
+    ucp_request_param_t params = params_of(&channel->flush);
 
-    if (UCS_PTR_IS_ERR(request))
-        return told(channel->error, "ucp_ep_flush_nbx", UCS_PTR_STATUS(request));
-    if (ends(channel, request, now_s() + FLUSH_S))
-        return 0;
+    if (note(channel, &channel->flush, ucp_ep_flush_nbx(channel->peers[rank], &params), "ucp_ep_flush_nbx"))
+        return -1;
+    if (ends(channel, &channel->flush, now_s() + FLUSH_S))
+        return told(channel->error, "ucp_ep_flush_nbx", channel->flush.status);
     snprintf(channel->error, NETDYNO_TEXT_BYTES, "ucp_ep_flush_nbx: no answer for %g s", FLUSH_S);
     return -1;
 }
@@ -529,16 +544,19 @@ static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
  * need the peers' cooperation. */
 static int ucx_close(struct netdyno_channel *channel)
 {
-    ucp_request_param_t params = { .op_attr_mask = 0 };
+    ucp_request_param_t params = params_of(&channel->flush);
     double until = now_s() + PATIENCE_S;
-    int are_ended = 1;
+    /* An earlier flush that had no answer will have none now. */
+    int are_ended = !channel->flush.request;
 
     for (uint32_t slot = 0; slot < channel->slots; slot++) {
         if (channel->operations[slot].request && ucx_cancel_receive(channel, slot) < 0)
             are_ended = 0;
-        are_ended &= ends(channel, channel->operations[channel->slots + slot].request, until);
+        are_ended &= ends(channel, &channel->operations[channel->slots + slot], until);
     }
-    are_ended &= ends(channel, ucp_worker_flush_nbx(channel->worker, &params), until);
+    if (are_ended
+        && !note(channel, &channel->flush, ucp_worker_flush_nbx(channel->worker, &params), "ucp_worker_flush_nbx"))
+        are_ended = ends(channel, &channel->flush, until);
     if (!are_ended)
         return 1;
     release(channel);
