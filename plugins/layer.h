@@ -8,8 +8,8 @@
  *
  *     netdyno plugin build mine.c --cc cc
  *
- * Calls: all come from one thread. Only open, connect, gather, block, register_memory, flush and
- * close may wait. A function that fails returns a negative number and writes one line for the user
+ * Calls: all come from one thread. Only open, connect, gather, block, register_memory, flush,
+ * open_epoch, close_epoch, expose and close may wait. A function that fails returns a negative number and writes one line for the user
  * to `error`.
  *
  * Processes: each has a rank, counted from 0. There are two ways to start them. Either netdyno
@@ -34,7 +34,8 @@
  *
  * Registered memory can also be accessed by other processes without a receive, by put, get and
  * fetch_add (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED, NETDYNO_FETCH_ADD). The memory of both sides must
- * be registered.
+ * be registered. Without an epoch the other process takes no part. A layer may also have epochs
+ * (NETDYNO_FENCE, NETDYNO_POST): operations between two calls, in which the other process takes part.
  *
  * When a process dies, the other processes must see an error or be ended within a bounded time. A
  * layer that cannot detect this may report that nothing has arrived: netdyno gives up after ten
@@ -73,6 +74,10 @@ enum netdyno_capability {
     NETDYNO_ONE_SIDED = 1 << 5,
     /* fetch_add. Requires NETDYNO_ONE_SIDED. */
     NETDYNO_FETCH_ADD = 1 << 6,
+    /* open_epoch, close_epoch, expose, by fences of all processes. Requires NETDYNO_ONE_SIDED. */
+    NETDYNO_FENCE = 1 << 7,
+    /* The same members, for the two processes of an operation alone: the target posts its memory. */
+    NETDYNO_POST = 1 << 8,
 };
 
 /* Arguments of open, some of which it changes. */
@@ -97,9 +102,11 @@ struct netdyno_options {
      * open. */
     char *error;
 
-    /* In: the capabilities among NETDYNO_BLOCKS, NETDYNO_REGISTERS, NETDYNO_ONE_SIDED and
-     * NETDYNO_FETCH_ADD that this channel will use. The layer may omit set-up that only the others
-     * need, if it has a cost. Out: without NETDYNO_FETCH_ADD if the library does not have it here. */
+    /* In: the capabilities among NETDYNO_BLOCKS, NETDYNO_REGISTERS, NETDYNO_ONE_SIDED,
+     * NETDYNO_FETCH_ADD, NETDYNO_FENCE and NETDYNO_POST that this channel will use, at most one of the
+     * last two. With one of these all puts, gets and fetch_adds are in epochs. The layer may omit set-up
+     * that only the others need, if it has a cost. Out: without NETDYNO_FETCH_ADD if the library does
+     * not have it here. */
     uint64_t uses;
 };
 
@@ -228,6 +235,19 @@ struct netdyno_layer {
      * `bytes` is 8. Posted and completed like a get. */
     int (*fetch_add)(struct netdyno_channel *channel, uint32_t slot,
                      const struct netdyno_transfer *transfer, uint64_t operand);
+
+    /* NETDYNO_FENCE, NETDYNO_POST: opens an epoch of operations on the memory of `rank`. Waits until
+     * that process takes part. */
+    int (*open_epoch)(struct netdyno_channel *channel, int32_t rank);
+
+    /* NETDYNO_FENCE, NETDYNO_POST: closes the epoch. Waits until its operations are complete here: from
+     * then on test_send returns 1, and before it returns 0. */
+    int (*close_epoch)(struct netdyno_channel *channel, int32_t rank);
+
+    /* NETDYNO_FENCE, NETDYNO_POST: takes part in an epoch of `rank`, if that process has begun to open
+     * one. Returns 1 after all of its operations are complete in the memory here, and 0 if there is
+     * none. */
+    int (*expose)(struct netdyno_channel *channel, int32_t rank);
 };
 
 extern const struct netdyno_layer netdyno_layer;

@@ -15,8 +15,11 @@
 
 /* Timeout in seconds while close waits for the other processes to close. */
 #define CLOSE_S 1.0
-/* The tag of all messages. */
+/* The tag of messages, of the announcement of an epoch, and of the reply of a process whose memory was
+ * posted. */
 #define TAG 0
+#define TAG_EPOCH 1
+#define TAG_REPLY 2
 
 struct netdyno_channel {
     char *error;
@@ -25,6 +28,11 @@ struct netdyno_channel {
     MPI_Win window; /* MPI_WIN_NULL if no memory will be registered */
     uint32_t slots;
     uint64_t *operands; /* of each send slot: the number that fetch_add adds */
+    uint64_t epochs;    /* NETDYNO_FENCE or NETDYNO_POST; 0 if the window is locked for all processes */
+    int in_epoch;       /* whether this process has an epoch open */
+    int32_t peer;       /* the rank in `group` */
+    MPI_Group group;    /* the other process of a posted epoch, or MPI_GROUP_NULL */
+    MPI_Request reply;  /* of the process whose memory was posted last */
     /* Receives, followed by sends. */
     MPI_Request requests[];
 };
@@ -99,22 +107,24 @@ static int start(const struct netdyno_options *options, const struct level *leve
     return 0;
 }
 
+static uint64_t uses(const struct netdyno_options *options)
+{
+    size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
+
+    return options->size >= end ? options->uses : 0;
+}
+
 /* Creates a window, to which registered memory is attached. Libraries make progress differently if
- * a window exists, so a channel for messages only has none. */
+ * a window exists, so a channel for messages only has none. A window with epochs must not be locked. */
 static int open_window(struct netdyno_channel *channel)
 {
     if (told(channel->error, "MPI_Win_create_dynamic",
              MPI_Win_create_dynamic(MPI_INFO_NULL, channel->comm, &channel->window)))
         return -1;
     MPI_Win_set_errhandler(channel->window, MPI_ERRORS_RETURN);
+    if (channel->epochs)
+        return 0;
     return told(channel->error, "MPI_Win_lock_all", MPI_Win_lock_all(0, channel->window));
-}
-
-static int uses_window(const struct netdyno_options *options)
-{
-    size_t end = offsetof(struct netdyno_options, uses) + sizeof options->uses;
-
-    return options->size >= end && options->uses & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED);
 }
 
 static void release(struct netdyno_channel *channel)
@@ -161,7 +171,11 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
     }
     channel->error = options->error;
     channel->window = MPI_WIN_NULL;
-    if (uses_window(options) && open_window(channel)) {
+    channel->epochs = uses(options) & (NETDYNO_FENCE | NETDYNO_POST);
+    channel->in_epoch = 0;
+    channel->group = MPI_GROUP_NULL;
+    channel->reply = MPI_REQUEST_NULL;
+    if (uses(options) & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED) && open_window(channel)) {
         MPI_Comm_free(&channel->comm);
         release(channel);
         return NULL;
@@ -200,7 +214,8 @@ static void mpi_describe(struct netdyno_channel *channel, char *text, size_t roo
 
 static void sync_window(struct netdyno_channel *channel)
 {
-    if (channel->window != MPI_WIN_NULL)
+    /* Epochs synchronise by themselves. */
+    if (channel->window != MPI_WIN_NULL && !channel->epochs)
         MPI_Win_sync(channel->window);
 }
 
@@ -251,10 +266,13 @@ static int mpi_test_receive(struct netdyno_channel *channel, uint32_t slot, stru
 
 static int mpi_test_send(struct netdyno_channel *channel, uint32_t slot)
 {
+    MPI_Request *request = &channel->requests[channel->slots + slot];
     int done;
 
-    if (told(channel->error, "a send failed",
-             MPI_Test(&channel->requests[channel->slots + slot], &done, MPI_STATUS_IGNORE)))
+    /* An operation of an epoch has no request, and is complete when the epoch is closed. */
+    if (channel->in_epoch && *request == MPI_REQUEST_NULL)
+        return 0;
+    if (told(channel->error, "a send failed", MPI_Test(request, &done, MPI_STATUS_IGNORE)))
         return -1;
     return done;
 }
@@ -327,46 +345,151 @@ static int find(struct netdyno_channel *channel, const struct netdyno_transfer *
 
 static int mpi_put(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
+    unsigned char *here = transfer->region->memory + transfer->offset;
     int bytes = (int)transfer->bytes;
     MPI_Aint there;
 
     if (find(channel, transfer, &there))
         return -1;
+    if (channel->epochs)
+        return told(channel->error, "MPI_Put",
+                    MPI_Put(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE, channel->window));
     return told(channel->error, "MPI_Rput",
-                MPI_Rput(transfer->region->memory + transfer->offset, bytes, MPI_BYTE, transfer->rank, there,
-                         bytes, MPI_BYTE, channel->window, &channel->requests[channel->slots + slot]));
+                MPI_Rput(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE, channel->window,
+                         &channel->requests[channel->slots + slot]));
 }
 
 static int mpi_get(struct netdyno_channel *channel, uint32_t slot, const struct netdyno_transfer *transfer)
 {
+    unsigned char *here = transfer->region->memory + transfer->offset;
     int bytes = (int)transfer->bytes;
     MPI_Aint there;
 
     if (find(channel, transfer, &there))
         return -1;
+    if (channel->epochs)
+        return told(channel->error, "MPI_Get",
+                    MPI_Get(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE, channel->window));
     return told(channel->error, "MPI_Rget",
-                MPI_Rget(transfer->region->memory + transfer->offset, bytes, MPI_BYTE, transfer->rank, there,
-                         bytes, MPI_BYTE, channel->window, &channel->requests[channel->slots + slot]));
+                MPI_Rget(here, bytes, MPI_BYTE, transfer->rank, there, bytes, MPI_BYTE, channel->window,
+                         &channel->requests[channel->slots + slot]));
 }
 
 static int mpi_fetch_add(struct netdyno_channel *channel, uint32_t slot,
                          const struct netdyno_transfer *transfer, uint64_t operand)
 {
+    unsigned char *here = transfer->region->memory + transfer->offset;
     MPI_Aint there;
 
     if (find(channel, transfer, &there))
         return -1;
     channel->operands[slot] = operand;
+    if (channel->epochs)
+        return told(channel->error, "MPI_Fetch_and_op",
+                    MPI_Fetch_and_op(&channel->operands[slot], here, MPI_UINT64_T, transfer->rank, there,
+                                     MPI_SUM, channel->window));
     return told(channel->error, "MPI_Rget_accumulate",
-                MPI_Rget_accumulate(&channel->operands[slot], 1, MPI_UINT64_T,
-                                    transfer->region->memory + transfer->offset, 1, MPI_UINT64_T,
+                MPI_Rget_accumulate(&channel->operands[slot], 1, MPI_UINT64_T, here, 1, MPI_UINT64_T,
                                     transfer->rank, there, 1, MPI_UINT64_T, MPI_SUM, channel->window,
                                     &channel->requests[channel->slots + slot]));
 }
 
+/* Waits for the reply of the process whose memory was posted last, if it is still to come. */
+static int await_reply(struct netdyno_channel *channel)
+{
+    return told(channel->error, "MPI_Wait", MPI_Wait(&channel->reply, MPI_STATUS_IGNORE));
+}
+
+/* A closing fence returns when the other process has entered its own. So the bytes need no flush. After
+ * MPI_Win_complete only the target knows that they have arrived, so it replies. */
 static int mpi_flush(struct netdyno_channel *channel, int32_t rank)
 {
+    if (channel->epochs & NETDYNO_FENCE)
+        return 0;
+    if (channel->epochs & NETDYNO_POST)
+        return await_reply(channel);
     return told(channel->error, "MPI_Win_flush", MPI_Win_flush(rank, channel->window));
+}
+
+/* Makes the group of the other process, once. */
+static int choose_group(struct netdyno_channel *channel, int32_t rank)
+{
+    MPI_Group all;
+    int failed;
+
+    if (channel->group != MPI_GROUP_NULL && channel->peer == rank)
+        return 0;
+    if (channel->group != MPI_GROUP_NULL)
+        MPI_Group_free(&channel->group);
+    if (told(channel->error, "MPI_Comm_group", MPI_Comm_group(channel->comm, &all)))
+        return -1;
+    channel->peer = rank;
+    failed = told(channel->error, "MPI_Group_incl", MPI_Group_incl(all, 1, &channel->peer, &channel->group));
+    MPI_Group_free(&all);
+    return failed;
+}
+
+static int open_fence(struct netdyno_channel *channel)
+{
+    return told(channel->error, "MPI_Win_fence", MPI_Win_fence(0, channel->window));
+}
+
+static int close_fence(struct netdyno_channel *channel)
+{
+    return told(channel->error, "MPI_Win_fence", MPI_Win_fence(MPI_MODE_NOSUCCEED, channel->window));
+}
+
+/* Announces the epoch by a message, so that the other process need not wait inside MPI between epochs. */
+static int mpi_open_epoch(struct netdyno_channel *channel, int32_t rank)
+{
+    int failed;
+
+    if (await_reply(channel)
+        || told(channel->error, "MPI_Send", MPI_Send(NULL, 0, MPI_BYTE, rank, TAG_EPOCH, channel->comm)))
+        return -1;
+    if (channel->epochs & NETDYNO_FENCE)
+        failed = open_fence(channel);
+    else
+        failed = choose_group(channel, rank)
+                 || told(channel->error, "MPI_Irecv",
+                         MPI_Irecv(NULL, 0, MPI_BYTE, rank, TAG_REPLY, channel->comm, &channel->reply))
+                 || told(channel->error, "MPI_Win_start", MPI_Win_start(channel->group, 0, channel->window));
+    channel->in_epoch = !failed;
+    return failed ? -1 : 0;
+}
+
+static int mpi_close_epoch(struct netdyno_channel *channel, int32_t rank)
+{
+    (void)rank;
+    if (channel->epochs & NETDYNO_FENCE ? close_fence(channel)
+                                        : told(channel->error, "MPI_Win_complete",
+                                               MPI_Win_complete(channel->window)))
+        return -1;
+    channel->in_epoch = 0;
+    return 0;
+}
+
+static int mpi_expose(struct netdyno_channel *channel, int32_t rank)
+{
+    int is_announced, failed;
+
+    if (told(channel->error, "MPI_Iprobe",
+             MPI_Iprobe(rank, TAG_EPOCH, channel->comm, &is_announced, MPI_STATUS_IGNORE)))
+        return -1;
+    if (!is_announced)
+        return 0;
+    if (told(channel->error, "MPI_Recv",
+             MPI_Recv(NULL, 0, MPI_BYTE, rank, TAG_EPOCH, channel->comm, MPI_STATUS_IGNORE)))
+        return -1;
+    if (channel->epochs & NETDYNO_FENCE)
+        failed = open_fence(channel) || close_fence(channel);
+    else
+        failed = choose_group(channel, rank)
+                 || told(channel->error, "MPI_Win_post", MPI_Win_post(channel->group, 0, channel->window))
+                 || told(channel->error, "MPI_Win_wait", MPI_Win_wait(channel->window))
+                 || told(channel->error, "MPI_Send",
+                         MPI_Send(NULL, 0, MPI_BYTE, rank, TAG_REPLY, channel->comm));
+    return failed ? -1 : 1;
 }
 
 /* Tests a request until it is complete or the time `until` has come. */
@@ -395,15 +518,20 @@ static int mpi_close(struct netdyno_channel *channel)
         if (!completes(&channel->requests[channel->slots + slot], until))
             is_free = 0;
     }
+    /* It has no buffer. */
+    completes(&channel->reply, until);
     is_together = MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until);
     /* Other processes may still put into memory that is attached to an open window. */
     if (!is_together && channel->window != MPI_WIN_NULL)
         is_free = 0;
     if (is_together) {
         if (channel->window != MPI_WIN_NULL) {
-            MPI_Win_unlock_all(channel->window);
+            if (!channel->epochs)
+                MPI_Win_unlock_all(channel->window);
             MPI_Win_free(&channel->window);
         }
+        if (channel->group != MPI_GROUP_NULL)
+            MPI_Group_free(&channel->group);
         MPI_Comm_free(&channel->comm);
         if (is_last)
             MPI_Finalize();
@@ -417,7 +545,7 @@ const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
     .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED
-                    | NETDYNO_FETCH_ADD,
+                    | NETDYNO_FETCH_ADD | NETDYNO_FENCE | NETDYNO_POST,
     .name = "mpi",
     .open = mpi_open,
     .describe = mpi_describe,
@@ -435,4 +563,7 @@ const struct netdyno_layer netdyno_layer = {
     .get = mpi_get,
     .flush = mpi_flush,
     .fetch_add = mpi_fetch_add,
+    .open_epoch = mpi_open_epoch,
+    .close_epoch = mpi_close_epoch,
+    .expose = mpi_expose,
 };

@@ -13,6 +13,8 @@ pub(crate) const REQUESTS: u64 = 1 << 3;
 pub(crate) const REGISTERS: u64 = 1 << 4;
 pub(crate) const ONE_SIDED: u64 = 1 << 5;
 pub(crate) const FETCH_ADD: u64 = 1 << 6;
+pub(crate) const FENCE: u64 = 1 << 7;
+pub(crate) const POST: u64 = 1 << 8;
 
 #[repr(C)]
 pub(crate) struct Options {
@@ -84,7 +86,7 @@ pub(crate) type Deregister = unsafe extern "C" fn(Channel, Region) -> c_int;
 pub(crate) type WriteKey = unsafe extern "C" fn(Channel, Region, *mut c_void, usize) -> c_int;
 pub(crate) type OfTransfer = unsafe extern "C" fn(Channel, u32, *const Transfer) -> c_int;
 pub(crate) type FetchAdd = unsafe extern "C" fn(Channel, u32, *const Transfer, u64) -> c_int;
-pub(crate) type Flush = unsafe extern "C" fn(Channel, i32) -> c_int;
+pub(crate) type OfRank = unsafe extern "C" fn(Channel, i32) -> c_int;
 
 #[repr(C)]
 pub(crate) struct Layer {
@@ -112,8 +114,11 @@ pub(crate) struct Layer {
     pub(crate) key: Option<WriteKey>,
     pub(crate) put: Option<OfTransfer>,
     pub(crate) get: Option<OfTransfer>,
-    pub(crate) flush: Option<Flush>,
+    pub(crate) flush: Option<OfRank>,
     pub(crate) fetch_add: Option<FetchAdd>,
+    pub(crate) open_epoch: Option<OfRank>,
+    pub(crate) close_epoch: Option<OfRank>,
+    pub(crate) expose: Option<OfRank>,
 }
 
 #[cfg(test)]
@@ -159,7 +164,7 @@ mod tests {
         compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
             gather post_receive post_send test_receive test_send cancel_receive block close
             request take_reply answer register_memory deregister_memory key put get flush
-            fetch_add);
+            fetch_add open_epoch close_epoch expose);
         c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
         c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
         c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
@@ -170,6 +175,8 @@ mod tests {
         c.number("NETDYNO_REGISTERS", REGISTERS);
         c.number("NETDYNO_ONE_SIDED", ONE_SIDED);
         c.number("NETDYNO_FETCH_ADD", FETCH_ADD);
+        c.number("NETDYNO_FENCE", FENCE);
+        c.number("NETDYNO_POST", POST);
 
         let folder = tempfile::tempdir().unwrap();
         let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));

@@ -3,6 +3,7 @@
 //! The channel owns all buffers. While an operation is posted in a slot, its buffer can be neither read nor
 //! written. No buffer is freed before the layer has released it.
 
+mod epochs;
 mod ground;
 mod regions;
 
@@ -41,14 +42,30 @@ pub enum Uses {
     Memory,
     /// Memory is registered and accessed by put and get, and by fetch_add if the layer has it.
     OneSided,
+    /// The same in epochs between two fences of all processes.
+    Fence,
+    /// The same in epochs on memory that the other process posts.
+    Post,
 }
 
 impl Uses {
+    /// Reports whether memory is accessed by put and get.
+    pub fn is_one_sided(self) -> bool {
+        self.has_epochs() || self == Self::OneSided
+    }
+
+    /// Reports whether memory is accessed in epochs.
+    pub fn has_epochs(self) -> bool {
+        matches!(self, Self::Fence | Self::Post)
+    }
+
     fn bits(self) -> u64 {
         match self {
             Self::Messages => 0,
             Self::Memory => abi::REGISTERS,
             Self::OneSided => abi::REGISTERS | abi::ONE_SIDED | abi::FETCH_ADD,
+            Self::Fence => Self::OneSided.bits() | abi::FENCE,
+            Self::Post => Self::OneSided.bits() | abi::POST,
         }
     }
 }

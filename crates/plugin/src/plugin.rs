@@ -52,7 +52,15 @@ pub(crate) struct OneSided {
     pub(crate) key: abi::WriteKey,
     pub(crate) put: abi::OfTransfer,
     pub(crate) get: abi::OfTransfer,
-    pub(crate) flush: abi::Flush,
+    pub(crate) flush: abi::OfRank,
+}
+
+/// Functions of a layer with epochs.
+#[derive(Clone, Copy)]
+pub(crate) struct Epochs {
+    pub(crate) open: abi::OfRank,
+    pub(crate) close: abi::OfRank,
+    pub(crate) expose: abi::OfRank,
 }
 
 /// The way in which the processes of a layer find each other.
@@ -81,6 +89,10 @@ pub struct Plugin {
     pub(crate) one_sided: Option<OneSided>,
     /// Present only if `one_sided` is.
     pub(crate) fetch_add: Option<abi::FetchAdd>,
+    /// Present only if `one_sided` is.
+    pub(crate) epochs: Option<Epochs>,
+    fences: bool,
+    posts: bool,
 }
 
 impl Plugin {
@@ -159,7 +171,26 @@ impl Plugin {
         if fetch_add.is_some() && one_sided.is_none() {
             return Err("has fetch_add without put and get".into());
         }
-        Ok(Self { name, calls, finding, gather, block, requests, messages, registers, one_sided, fetch_add })
+        let (fences, posts) = (can(abi::FENCE), can(abi::POST));
+        let epochs = (fences || posts).then(|| epochs_of(layer)).transpose()?;
+        if epochs.is_some() && one_sided.is_none() {
+            return Err("has epochs without put and get".into());
+        }
+        Ok(Self {
+            name,
+            calls,
+            finding,
+            gather,
+            block,
+            requests,
+            messages,
+            registers,
+            one_sided,
+            fetch_add,
+            epochs,
+            fences,
+            posts,
+        })
     }
 
     /// Returns the name that the layer gives itself.
@@ -190,6 +221,16 @@ impl Plugin {
     /// Reports whether the layer registers memory and has put and get.
     pub fn one_sided(&self) -> bool {
         self.one_sided.is_some()
+    }
+
+    /// Reports whether the layer has epochs between fences.
+    pub fn fences(&self) -> bool {
+        self.fences
+    }
+
+    /// Reports whether the layer has epochs on memory that the other process posts.
+    pub fn posts(&self) -> bool {
+        self.posts
     }
 
     /// Reports whether a process can block until progress may be possible.
@@ -233,6 +274,14 @@ fn one_sided_of(layer: &Layer) -> Result<OneSided, String> {
         put: needed(layer.put, "put")?,
         get: needed(layer.get, "get")?,
         flush: needed(layer.flush, "flush")?,
+    })
+}
+
+fn epochs_of(layer: &Layer) -> Result<Epochs, String> {
+    Ok(Epochs {
+        open: needed(layer.open_epoch, "open_epoch")?,
+        close: needed(layer.close_epoch, "close_epoch")?,
+        expose: needed(layer.expose, "expose")?,
     })
 }
 

@@ -67,6 +67,12 @@ fn what_does_not_fit_is_refused() {
              .put = (void *)1, .get = (void *)1, .flush = (void *)1",
             "without registering memory",
         ),
+        (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_FENCE", "lacks the function open_epoch"),
+        (
+            ".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_POST, .open_epoch = (void *)1, \
+             .close_epoch = (void *)1, .expose = (void *)1",
+            "epochs without put and get",
+        ),
         (".name = NULL", "has no name"),
     ] {
         // In C the last of two initialisers of a member counts.

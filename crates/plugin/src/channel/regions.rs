@@ -244,13 +244,13 @@ impl Channel {
     }
 
     fn one_sided(&self) -> Result<OneSided, PluginError> {
-        let one_sided = self.plugin.one_sided.filter(|_| self.uses == Uses::OneSided);
+        let one_sided = self.plugin.one_sided.filter(|_| self.uses.is_one_sided());
         one_sided.ok_or_else(|| self.cannot("put and get"))
     }
 
-    fn cannot(&self, what: &str) -> PluginError {
+    pub(super) fn cannot(&self, what: &str) -> PluginError {
         let name = &self.plugin.name;
-        PluginError(if self.uses == Uses::OneSided {
+        PluginError(if self.uses.is_one_sided() {
             format!("the layer {name} cannot {what}")
         } else {
             format!("{name} was not opened to {what}")
