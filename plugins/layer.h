@@ -8,9 +8,9 @@
  *
  *     netdyno plugin build mine.c --cc cc
  *
- * Calls: all come from one thread. Only open, connect, gather, block, register_memory, flush,
- * open_epoch, close_epoch, expose and close may wait. A function that fails returns a negative number and writes one line for the user
- * to `error`.
+ * Calls: all come from one thread. Only open, connect, gather, block, register_memory,
+ * allocate_memory, flush, open_epoch, close_epoch, expose and close may wait. A function that fails
+ * returns a negative number and writes one line for the user to `error`.
  *
  * Processes: each has a rank, counted from 0. There are two ways to start them. Either netdyno
  * starts the processes, assigns their ranks and passes all addresses to each (address, connect). Or
@@ -34,7 +34,7 @@
  *
  * Registered memory can also be accessed by other processes without a receive, by put, get and
  * fetch_add (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED, NETDYNO_FETCH_ADD). The memory of both sides must
- * be registered. Without an epoch the other process takes no part. A layer may also have epochs
+ * be registered. A layer may allocate it itself (NETDYNO_ALLOCATES). Without an epoch the other process takes no part. A layer may also have epochs
  * (NETDYNO_FENCE, NETDYNO_POST): operations between two calls, in which the other process takes part.
  *
  * When a process dies, the other processes must see an error or be ended within a bounded time. A
@@ -78,6 +78,8 @@ enum netdyno_capability {
     NETDYNO_FENCE = 1 << 7,
     /* The same members, for the two processes of an operation alone: the target posts its memory. */
     NETDYNO_POST = 1 << 8,
+    /* allocate_memory. Requires NETDYNO_ONE_SIDED. */
+    NETDYNO_ALLOCATES = 1 << 9,
 };
 
 /* Arguments of open, some of which it changes. */
@@ -103,10 +105,11 @@ struct netdyno_options {
     char *error;
 
     /* In: the capabilities among NETDYNO_BLOCKS, NETDYNO_REGISTERS, NETDYNO_ONE_SIDED,
-     * NETDYNO_FETCH_ADD, NETDYNO_FENCE and NETDYNO_POST that this channel will use, at most one of the
-     * last two. With one of these all puts, gets and fetch_adds are in epochs. The layer may omit set-up
-     * that only the others need, if it has a cost. Out: without NETDYNO_FETCH_ADD if the library does
-     * not have it here. */
+     * NETDYNO_FETCH_ADD, NETDYNO_FENCE, NETDYNO_POST and NETDYNO_ALLOCATES that this channel will use.
+     * Of fence and post it is at most one, and then all puts, gets and fetch_adds are in epochs. With
+     * NETDYNO_ALLOCATES all regions are allocated, without it none. The layer may omit set-up that only
+     * the others need, if it has a cost. Out: without NETDYNO_FETCH_ADD if the library does not have it
+     * here. */
     uint64_t uses;
 };
 
@@ -248,6 +251,13 @@ struct netdyno_layer {
      * one. Returns 1 after all of its operations are complete in the memory here, and 0 if there is
      * none. */
     int (*expose)(struct netdyno_channel *channel, int32_t rank);
+
+    /* NETDYNO_ALLOCATES: like register_memory, but for `bytes` bytes that the library allocates, which
+     * it may reach faster than other memory. All processes call it once, with the same `bytes`, after
+     * connect. Writes the address, a multiple of 8, to `*memory`. The memory stays until
+     * deregister_memory, or until close. */
+    struct netdyno_region *(*allocate_memory)(struct netdyno_channel *channel, size_t bytes,
+                                              void **memory);
 };
 
 extern const struct netdyno_layer netdyno_layer;

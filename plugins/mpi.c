@@ -25,7 +25,7 @@ struct netdyno_channel {
     char *error;
     const char *level;
     MPI_Comm comm;
-    MPI_Win window; /* MPI_WIN_NULL if no memory will be registered */
+    MPI_Win window; /* MPI_WIN_NULL if no memory will be registered, or none is allocated yet */
     uint32_t slots;
     uint64_t *operands; /* of each send slot: the number that fetch_add adds */
     uint64_t epochs;    /* NETDYNO_FENCE or NETDYNO_POST; 0 if the window is locked for all processes */
@@ -114,17 +114,23 @@ static uint64_t uses(const struct netdyno_options *options)
     return options->size >= end ? options->uses : 0;
 }
 
+/* Prepares a new window. One with epochs must not be locked. */
+static int prepare_window(struct netdyno_channel *channel)
+{
+    MPI_Win_set_errhandler(channel->window, MPI_ERRORS_RETURN);
+    if (channel->epochs)
+        return 0;
+    return told(channel->error, "MPI_Win_lock_all", MPI_Win_lock_all(0, channel->window));
+}
+
 /* Creates a window, to which registered memory is attached. Libraries make progress differently if
- * a window exists, so a channel for messages only has none. A window with epochs must not be locked. */
+ * a window exists, so a channel for messages only has none. */
 static int open_window(struct netdyno_channel *channel)
 {
     if (told(channel->error, "MPI_Win_create_dynamic",
              MPI_Win_create_dynamic(MPI_INFO_NULL, channel->comm, &channel->window)))
         return -1;
-    MPI_Win_set_errhandler(channel->window, MPI_ERRORS_RETURN);
-    if (channel->epochs)
-        return 0;
-    return told(channel->error, "MPI_Win_lock_all", MPI_Win_lock_all(0, channel->window));
+    return prepare_window(channel);
 }
 
 static void release(struct netdyno_channel *channel)
@@ -175,7 +181,8 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
     channel->in_epoch = 0;
     channel->group = MPI_GROUP_NULL;
     channel->reply = MPI_REQUEST_NULL;
-    if (uses(options) & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED) && open_window(channel)) {
+    if (uses(options) & (NETDYNO_REGISTERS | NETDYNO_ONE_SIDED) && !(uses(options) & NETDYNO_ALLOCATES)
+        && open_window(channel)) {
         MPI_Comm_free(&channel->comm);
         release(channel);
         return NULL;
@@ -292,18 +299,28 @@ static int mpi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
 
 struct netdyno_region {
     unsigned char *memory;
-    MPI_Aint address;
+    MPI_Aint address; /* in the window: an address of this process, or 0 if the window has allocated it */
+    int is_allocated;
 };
 
-static struct netdyno_region *mpi_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+static struct netdyno_region *make_region(struct netdyno_channel *channel, void *memory)
 {
-    struct netdyno_region *region = malloc(sizeof *region);
+    struct netdyno_region *region = calloc(1, sizeof *region);
 
     if (!region) {
         snprintf(channel->error, NETDYNO_TEXT_BYTES, "no memory");
         return NULL;
     }
     region->memory = memory;
+    return region;
+}
+
+static struct netdyno_region *mpi_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+{
+    struct netdyno_region *region = make_region(channel, memory);
+
+    if (!region)
+        return NULL;
     if (told(channel->error, "MPI_Win_attach", MPI_Win_attach(channel->window, memory, (MPI_Aint)bytes))
         || told(channel->error, "MPI_Get_address", MPI_Get_address(memory, &region->address))) {
         free(region);
@@ -312,9 +329,26 @@ static struct netdyno_region *mpi_register(struct netdyno_channel *channel, void
     return region;
 }
 
+/* The window is the memory. All processes free it together, in close. */
+static struct netdyno_region *mpi_allocate(struct netdyno_channel *channel, size_t bytes, void **memory)
+{
+    struct netdyno_region *region;
+
+    if (told(channel->error, "MPI_Win_allocate",
+             MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, channel->comm, memory, &channel->window))
+        || prepare_window(channel))
+        return NULL;
+    region = make_region(channel, *memory);
+    if (region)
+        region->is_allocated = 1;
+    return region;
+}
+
 static int mpi_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
 {
-    int failed = told(channel->error, "MPI_Win_detach", MPI_Win_detach(channel->window, region->memory));
+    int failed = region->is_allocated ? 0
+                                      : told(channel->error, "MPI_Win_detach",
+                                             MPI_Win_detach(channel->window, region->memory));
 
     free(region);
     return failed;
@@ -545,7 +579,7 @@ const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
     .capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_GATHERS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED
-                    | NETDYNO_FETCH_ADD | NETDYNO_FENCE | NETDYNO_POST,
+                    | NETDYNO_FETCH_ADD | NETDYNO_FENCE | NETDYNO_POST | NETDYNO_ALLOCATES,
     .name = "mpi",
     .open = mpi_open,
     .describe = mpi_describe,
@@ -566,4 +600,5 @@ const struct netdyno_layer netdyno_layer = {
     .open_epoch = mpi_open_epoch,
     .close_epoch = mpi_close_epoch,
     .expose = mpi_expose,
+    .allocate_memory = mpi_allocate,
 };

@@ -392,12 +392,15 @@ static int ucx_block(struct netdyno_channel *channel, uint64_t timeout_ns)
     return 0;
 }
 
-static struct netdyno_region *ucx_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+/* Registers memory, or allocates it if `flags` says so. */
+static struct netdyno_region *map(struct netdyno_channel *channel, void *memory, size_t bytes, unsigned flags)
 {
     ucp_mem_map_params_t params = {
-        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH
+                      | UCP_MEM_MAP_PARAM_FIELD_FLAGS,
         .address = memory,
         .length = bytes,
+        .flags = flags,
     };
     struct netdyno_region *region = malloc(sizeof *region);
 
@@ -413,12 +416,32 @@ static struct netdyno_region *ucx_register(struct netdyno_channel *channel, void
     return region;
 }
 
+static struct netdyno_region *ucx_register(struct netdyno_channel *channel, void *memory, size_t bytes)
+{
+    return map(channel, memory, bytes, 0);
+}
+
 static int ucx_deregister(struct netdyno_channel *channel, struct netdyno_region *region)
 {
     int failed = told(channel->error, "ucp_mem_unmap", ucp_mem_unmap(channel->context, region->registered));
 
     free(region);
     return failed;
+}
+
+static struct netdyno_region *ucx_allocate(struct netdyno_channel *channel, size_t bytes, void **memory)
+{
+    ucp_mem_attr_t attributes = { .field_mask = UCP_MEM_ATTR_FIELD_ADDRESS };
+    struct netdyno_region *region = map(channel, NULL, bytes, UCP_MEM_MAP_ALLOCATE);
+
+    if (!region)
+        return NULL;
+    if (told(channel->error, "ucp_mem_query", ucp_mem_query(region->registered, &attributes))) {
+        ucx_deregister(channel, region);
+        return NULL;
+    }
+    *memory = region->memory = attributes.address;
+    return region;
 }
 
 static int ucx_key(struct netdyno_channel *channel, struct netdyno_region *region, void *bytes, size_t room)
@@ -566,7 +589,8 @@ static int ucx_close(struct netdyno_channel *channel)
 const struct netdyno_layer netdyno_layer = {
     .version = NETDYNO_LAYER_VERSION,
     .size = sizeof netdyno_layer,
-    .capabilities = NETDYNO_BLOCKS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED | NETDYNO_FETCH_ADD,
+    .capabilities = NETDYNO_BLOCKS | NETDYNO_REGISTERS | NETDYNO_ONE_SIDED | NETDYNO_FETCH_ADD
+                    | NETDYNO_ALLOCATES,
     .name = "ucx",
     .open = ucx_open,
     .describe = ucx_describe,
@@ -586,4 +610,5 @@ const struct netdyno_layer netdyno_layer = {
     .get = ucx_get,
     .flush = ucx_flush,
     .fetch_add = ucx_fetch_add,
+    .allocate_memory = ucx_allocate,
 };

@@ -15,6 +15,7 @@ pub(crate) const ONE_SIDED: u64 = 1 << 5;
 pub(crate) const FETCH_ADD: u64 = 1 << 6;
 pub(crate) const FENCE: u64 = 1 << 7;
 pub(crate) const POST: u64 = 1 << 8;
+pub(crate) const ALLOCATES: u64 = 1 << 9;
 
 #[repr(C)]
 pub(crate) struct Options {
@@ -82,6 +83,7 @@ pub(crate) type Request = unsafe extern "C" fn(Channel, i32, usize, usize) -> c_
 pub(crate) type TakeReply = unsafe extern "C" fn(Channel, *mut i32) -> c_int;
 pub(crate) type Answer = unsafe extern "C" fn(Channel) -> c_int;
 pub(crate) type Register = unsafe extern "C" fn(Channel, *mut c_void, usize) -> Region;
+pub(crate) type Allocate = unsafe extern "C" fn(Channel, usize, *mut *mut c_void) -> Region;
 pub(crate) type Deregister = unsafe extern "C" fn(Channel, Region) -> c_int;
 pub(crate) type WriteKey = unsafe extern "C" fn(Channel, Region, *mut c_void, usize) -> c_int;
 pub(crate) type OfTransfer = unsafe extern "C" fn(Channel, u32, *const Transfer) -> c_int;
@@ -119,6 +121,7 @@ pub(crate) struct Layer {
     pub(crate) open_epoch: Option<OfRank>,
     pub(crate) close_epoch: Option<OfRank>,
     pub(crate) expose: Option<OfRank>,
+    pub(crate) allocate_memory: Option<Allocate>,
 }
 
 #[cfg(test)]
@@ -164,7 +167,7 @@ mod tests {
         compare!(c, Layer, "netdyno_layer", version size capabilities name open describe address connect
             gather post_receive post_send test_receive test_send cancel_receive block close
             request take_reply answer register_memory deregister_memory key put get flush
-            fetch_add open_epoch close_epoch expose);
+            fetch_add open_epoch close_epoch expose allocate_memory);
         c.number("NETDYNO_LAYER_VERSION", u64::from(VERSION));
         c.number("NETDYNO_TEXT_BYTES", TEXT_BYTES as u64);
         c.number("NETDYNO_ANY_RANK", ANY_RANK as u64);
@@ -177,6 +180,7 @@ mod tests {
         c.number("NETDYNO_FETCH_ADD", FETCH_ADD);
         c.number("NETDYNO_FENCE", FENCE);
         c.number("NETDYNO_POST", POST);
+        c.number("NETDYNO_ALLOCATES", ALLOCATES);
 
         let folder = tempfile::tempdir().unwrap();
         let (file, built) = (folder.path().join("sizes.c"), folder.path().join("sizes"));

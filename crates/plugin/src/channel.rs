@@ -85,6 +85,8 @@ pub struct Opening<'a> {
     pub uses: Uses,
     /// Whether the process will sleep ([`Channel::block`]).
     pub blocks: bool,
+    /// Whether the layer itself allocates the memory of put and get ([`Channel::make_region`]).
+    pub allocates: bool,
     /// Settings of the layer, each as `name=value`.
     pub settings: &'a [String],
 }
@@ -147,6 +149,8 @@ pub struct Channel {
     uses: Uses,
     /// Present only if the channel may use it.
     fetch_add: Option<abi::FetchAdd>,
+    /// Present only if the channel uses it.
+    allocate: Option<abi::Allocate>,
     /// The memory that the layer may still use.
     held: ManuallyDrop<Held>,
 }
@@ -185,7 +189,9 @@ impl Channel {
             ranks: number(opening.place.ranks)?,
             settings: settings.as_ptr(),
             error: held.error.room(),
-            uses: opening.uses.bits() | if opening.blocks { abi::BLOCKS } else { 0 },
+            uses: opening.uses.bits()
+                | if opening.blocks { abi::BLOCKS } else { 0 }
+                | if opening.allocates { abi::ALLOCATES } else { 0 },
         };
         // SAFETY: the options are as the header requires. The settings outlive the call, and the error text
         // lives until the channel is closed.
@@ -196,6 +202,7 @@ impl Channel {
             largest: opening.largest.min(usize::try_from(options.largest).unwrap_or(usize::MAX)),
             uses: opening.uses,
             fetch_add: plugin.fetch_add.filter(|_| options.uses & abi::FETCH_ADD != 0),
+            allocate: plugin.allocate.filter(|_| opening.allocates),
             held: ManuallyDrop::new(held),
             messages: plugin.messages.unwrap_or(absent::MESSAGES),
             requests: plugin.requests.unwrap_or(absent::REQUESTS),

@@ -91,6 +91,8 @@ pub struct Plugin {
     pub(crate) fetch_add: Option<abi::FetchAdd>,
     /// Present only if `one_sided` is.
     pub(crate) epochs: Option<Epochs>,
+    /// Present only if `one_sided` is.
+    pub(crate) allocate: Option<abi::Allocate>,
     fences: bool,
     posts: bool,
 }
@@ -176,6 +178,11 @@ impl Plugin {
         if epochs.is_some() && one_sided.is_none() {
             return Err("has epochs without put and get".into());
         }
+        let allocate =
+            can(abi::ALLOCATES).then(|| needed(layer.allocate_memory, "allocate_memory")).transpose()?;
+        if allocate.is_some() && one_sided.is_none() {
+            return Err("has allocate_memory without put and get".into());
+        }
         Ok(Self {
             name,
             calls,
@@ -188,6 +195,7 @@ impl Plugin {
             one_sided,
             fetch_add,
             epochs,
+            allocate,
             fences,
             posts,
         })
@@ -231,6 +239,11 @@ impl Plugin {
     /// Reports whether the layer has epochs on memory that the other process posts.
     pub fn posts(&self) -> bool {
         self.posts
+    }
+
+    /// Reports whether the layer allocates memory for put and get itself.
+    pub fn allocates(&self) -> bool {
+        self.allocate.is_some()
     }
 
     /// Reports whether a process can block until progress may be possible.

@@ -20,18 +20,28 @@ const WORD: usize = 1 << 20;
 /// The longest wait for the other process.
 const LONG: Duration = Duration::from_secs(60);
 
+/// How a channel is opened.
+#[derive(Clone, Copy)]
+struct How {
+    setting: &'static str,
+    /// Whether processes sleep while they wait.
+    blocks: bool,
+    /// Whether the library allocates the memory.
+    allocates: bool,
+}
+
 /// Returns the initiator of a pair whose target makes progress in a thread of its own until the sender is
 /// dropped. Then the receiver gets the target's memory.
-fn pair(plugin: &Plugin, setting: &str, blocks: bool) -> (Channel, Vec<u8>, Sender<()>, Receiver<Vec<u8>>) {
+fn pair(plugin: &Plugin, how: How) -> (Channel, Vec<u8>, Sender<()>, Receiver<Vec<u8>>) {
     let (say, told) = mpsc::channel();
     let (go_on, stop) = mpsc::channel();
     let (show, memory) = mpsc::channel();
-    let mut here = open(plugin, setting, 0, blocks);
+    let mut here = open(plugin, how, 0);
     let address = here.address().unwrap();
-    let (plugin, setting, address_here) = (plugin.clone(), setting.to_owned(), address.clone());
+    let (plugin, address_here) = (plugin.clone(), address.clone());
     thread::spawn(move || {
-        let mut there = open(&plugin, &setting, 1, blocks);
-        let region = there.register(REGION).unwrap();
+        let mut there = open(&plugin, how, 1);
+        let region = there.make_region(REGION).unwrap();
         there.write_region(region, 0, &[7; REGION]).unwrap();
         let address = there.address().unwrap();
         say.send((address.clone(), there.key(region).unwrap())).unwrap();
@@ -41,7 +51,7 @@ fn pair(plugin: &Plugin, setting: &str, blocks: bool) -> (Channel, Vec<u8>, Send
         while stop.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
             assert_eq!(there.test_receive(0).unwrap(), None);
             assert!(Instant::now() < until, "the test does not end");
-            if blocks {
+            if how.blocks {
                 there.block(Duration::from_millis(1)).unwrap();
             }
         }
@@ -52,10 +62,18 @@ fn pair(plugin: &Plugin, setting: &str, blocks: bool) -> (Channel, Vec<u8>, Send
     (here, key, go_on, memory)
 }
 
-fn open(plugin: &Plugin, setting: &str, rank: usize, blocks: bool) -> Channel {
-    let place = Place { rank, ranks: 2 };
-    let (memory, settings) = ((64, 64), &[setting.to_owned()]);
-    let opening = Opening { place, slots: 4, largest: 64, memory, uses: Uses::OneSided, blocks, settings };
+fn open(plugin: &Plugin, how: How, rank: usize) -> Channel {
+    let How { setting, blocks, allocates } = how;
+    let opening = Opening {
+        place: Place { rank, ranks: 2 },
+        slots: 4,
+        largest: 64,
+        memory: (64, 64),
+        uses: Uses::OneSided,
+        blocks,
+        allocates,
+        settings: &[setting.to_owned()],
+    };
     Channel::open(plugin.clone(), &opening).unwrap()
 }
 
@@ -70,9 +88,10 @@ fn complete(channel: &mut Channel, slot: usize, blocks: bool) {
 }
 
 /// Puts ranges of odd offsets and lengths, gets them back, and counts in a word behind them.
-fn reaches(plugin: &Plugin, setting: &str, blocks: bool) {
-    let (mut here, key, go_on, memory) = pair(plugin, setting, blocks);
-    let region = here.register(REGION).unwrap();
+fn reaches(plugin: &Plugin, how: How) {
+    let How { setting, blocks, .. } = how;
+    let (mut here, key, go_on, memory) = pair(plugin, how);
+    let region = here.make_region(REGION).unwrap();
     let pattern: Vec<u8> = (0..REGION).map(|at| (at % 251) as u8).collect();
     here.write_region(region, 0, &pattern).unwrap();
     let mut expected = vec![7; REGION];
@@ -127,7 +146,7 @@ fn libfabric_reaches_the_memory_of_others() {
     let folder = TempDir::new().unwrap();
     let Some(plugin) = plugin(&folder, &Source::ofi()) else { return };
     for (setting, blocks) in [("provider=tcp", false), ("provider=tcp", true), ("provider=shm", false)] {
-        reaches(&plugin, setting, blocks);
+        reaches(&plugin, How { setting, blocks, allocates: false });
     }
 }
 
@@ -135,9 +154,12 @@ fn libfabric_reaches_the_memory_of_others() {
 fn ucx_reaches_the_memory_of_others() {
     let folder = TempDir::new().unwrap();
     let Some(plugin) = plugin(&folder, &Source::ucx()) else { return };
-    for (setting, blocks) in
-        [("transports=tcp", false), ("transports=tcp", true), ("transports=posix+cma", false)]
-    {
-        reaches(&plugin, setting, blocks);
+    for (setting, blocks, allocates) in [
+        ("transports=tcp", false, false),
+        ("transports=tcp", true, true),
+        ("transports=posix+cma", false, false),
+        ("transports=posix+cma", false, true),
+    ] {
+        reaches(&plugin, How { setting, blocks, allocates });
     }
 }

@@ -73,6 +73,7 @@ fn what_does_not_fit_is_refused() {
              .close_epoch = (void *)1, .expose = (void *)1",
             "epochs without put and get",
         ),
+        (".capabilities = NETDYNO_HAS_LAUNCHER | NETDYNO_ALLOCATES", "lacks the function allocate_memory"),
         (".name = NULL", "has no name"),
     ] {
         // In C the last of two initialisers of a member counts.

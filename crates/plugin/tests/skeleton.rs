@@ -27,6 +27,7 @@ fn opening(rank: usize) -> Opening<'static> {
         memory,
         uses: Uses::Messages,
         blocks: false,
+        allocates: false,
         settings: &[],
     }
 }

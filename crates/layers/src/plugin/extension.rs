@@ -108,7 +108,16 @@ impl Extension {
             return Err(LayerError(format!("{} has no put and get", plugin.name())));
         }
         let blocks = wait.sleeps();
-        let opening = Opening { place, slots, largest, memory, uses, blocks, settings: &self.settings };
+        let opening = Opening {
+            place,
+            slots,
+            largest,
+            memory,
+            uses,
+            blocks,
+            allocates: false,
+            settings: &self.settings,
+        };
         Channel::open(plugin, &opening).map_err(LayerError::new)
     }
 

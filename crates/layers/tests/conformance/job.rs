@@ -295,8 +295,16 @@ fn one_sided(folder: &Path) {
     // The launcher assigns the ranks. This rank is not used.
     let place = channel::Place { rank: 0, ranks: 2 };
     let memory = (64, 64);
-    let opening =
-        Opening { place, slots: 2, largest: 64, memory, uses: Uses::OneSided, blocks: false, settings: &[] };
+    let opening = Opening {
+        place,
+        slots: 2,
+        largest: 64,
+        memory,
+        uses: Uses::OneSided,
+        blocks: false,
+        allocates: false,
+        settings: &[],
+    };
     let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
     let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
     let region = channel.register(2 * BYTES).unwrap();

@@ -7,7 +7,7 @@ use crate::abi::{self, RawChannel, RawRegion};
 use crate::memory::Memory;
 use crate::plugin::{OneSided, Registers};
 use std::ffi::c_int;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
 /// Size of the word of a fetch-and-add, in bytes.
 const WORD: usize = 8;
@@ -40,20 +40,31 @@ pub struct Transfer<'a> {
 pub(super) struct Regions(Vec<Option<Region>>);
 
 struct Region {
-    memory: Memory,
+    memory: RegionMemory,
     /// Null after deregistration.
     raw: *mut RawRegion,
+}
+
+/// The memory of a region.
+enum RegionMemory {
+    /// Memory of this process.
+    Mapped(Memory),
+    /// Memory of the layer, which it frees itself.
+    Allocated { start: NonNull<u8>, bytes: usize },
 }
 
 impl Region {
     /// Returns the address of `bytes` bytes at `offset`, or an error if they exceed the region.
     fn place(&self, offset: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
-        if offset > self.memory.bytes() || bytes > self.memory.bytes() - offset {
-            let size = self.memory.bytes();
+        let (start, size) = match &self.memory {
+            RegionMemory::Mapped(memory) => (memory.start(), memory.bytes()),
+            RegionMemory::Allocated { start, bytes } => (*start, *bytes),
+        };
+        if offset > size || bytes > size - offset {
             return Err(PluginError(format!("a region of {size} bytes has no {bytes} from {offset} on")));
         }
         // SAFETY: `offset` lies inside the memory or at its end.
-        Ok(unsafe { self.memory.start().add(offset) })
+        Ok(unsafe { start.add(offset) })
     }
 }
 
@@ -65,6 +76,32 @@ impl Regions {
 }
 
 impl Channel {
+    /// Returns a region of `bytes` bytes: memory that the layer allocates if the channel was opened so, and else
+    /// registered memory of this process. Processes of a layer that allocates call it together, once.
+    pub fn make_region(&mut self, bytes: usize) -> Result<RegionId, PluginError> {
+        match self.allocate {
+            Some(allocate) => self.allocate(allocate, bytes),
+            None => self.register(bytes),
+        }
+    }
+
+    fn allocate(&mut self, allocate: abi::Allocate, bytes: usize) -> Result<RegionId, PluginError> {
+        let mut start = null_mut();
+        // SAFETY: the channel is open, and `start` is a local variable.
+        let raw = unsafe { allocate(self.raw, bytes, &mut start) };
+        if raw.is_null() {
+            return Err(self.failed());
+        }
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| self.senseless("allocate_memory"))?;
+        Ok(self.add_region(Region { memory: RegionMemory::Allocated { start, bytes }, raw }))
+    }
+
+    fn add_region(&mut self, region: Region) -> RegionId {
+        let regions = &mut self.held.regions.0;
+        regions.push(Some(region));
+        RegionId(regions.len() - 1)
+    }
+
     /// Allocates and registers `bytes` bytes of memory.
     pub fn register(&mut self, bytes: usize) -> Result<RegionId, PluginError> {
         let Registers { register, .. } = self.registers()?;
@@ -77,9 +114,7 @@ impl Channel {
             std::mem::forget(memory);
             return Err(self.failed());
         }
-        let regions = &mut self.held.regions.0;
-        regions.push(Some(Region { memory, raw }));
-        Ok(RegionId(regions.len() - 1))
+        Ok(self.add_region(Region { memory: RegionMemory::Mapped(memory), raw }))
     }
 
     /// Deregisters a region and frees its memory. No send, put or get may be posted.
@@ -225,9 +260,10 @@ impl Channel {
         }
         for region in self.held.regions.0.iter_mut().flatten() {
             // SAFETY: the channel is open, the region registered, and this process has no operation posted. A
-            // late access of another process still finds the memory, because it is freed only with `held`.
+            // late access of another process still finds the memory, because mapped memory is freed only with
+            // `held`, and allocated memory is the layer's affair.
             unsafe { deregister(self.raw, region.raw) };
-            region.raw = std::ptr::null_mut();
+            region.raw = null_mut();
         }
     }
 
