@@ -1,7 +1,7 @@
 //! The traits of a layer under test, as the measurement patterns use it.
 
 use crate::logp::data::Transport;
-use crate::onesided::data::Operation;
+use crate::onesided::data::{Operation, Synchronisation};
 use crate::order::Order;
 use crate::processor_time::{Accounts, MachineAccount};
 use crate::registration::data::MemorySystem;
@@ -224,6 +224,21 @@ pub trait Initiator: Time {
 
     /// Chooses the operation that every later call starts, and its size. No operation may be in flight.
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError>;
+
+    /// Returns the synchronisation of the operations, if the layer has several.
+    fn synchronisation(&self) -> Option<Synchronisation> {
+        None
+    }
+
+    /// Opens an epoch, inside which operations are started, and waits until the target takes part. It is called
+    /// before the first operation, and again before the first one after [`Initiator::wait_local`] or
+    /// [`Initiator::flush`], which close the epoch. Does nothing if the layer has no epochs.
+    ///
+    /// # Errors
+    /// Returns an error if the layer fails.
+    fn open_epoch(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
 
     /// Returns the largest possible number of operations in flight, at the chosen size.
     fn window(&self) -> usize;

@@ -3,7 +3,7 @@
 use crate::cell::{self, cell};
 use crate::figure::Figure;
 use crate::lines::Lines;
-use netdyno_measure::onesided::data::{Level, OnesidedLaunch, Operation};
+use netdyno_measure::onesided::data::{Level, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::record::{Onesided, OperationFigures, TIMES, TransferTimes};
 use netdyno_measure::show::{Bytes, NONE, number_and_interval, rate, time_and_interval};
 use netdyno_measure::stats::median;
@@ -14,10 +14,25 @@ const BANDWIDTH: usize = 12;
 
 /// Writes all findings.
 pub fn write(lines: &mut Lines, found: &Onesided) {
-    if let Some(level) = found.level {
-        lines.wrapped(level_in_words(level), "  ", "    ");
+    for words in setting_in_words(found) {
+        lines.wrapped(words, "  ", "    ");
     }
     found.operations.iter().for_each(|operation| block(lines, operation));
+}
+
+/// Returns the reliability level and the synchronisation in words, as far as the layer has them.
+pub fn setting_in_words(found: &Onesided) -> impl Iterator<Item = &'static str> {
+    let synchronisation = found.synchronisation.map(synchronisation_in_words);
+    found.level.map(level_in_words).into_iter().chain(synchronisation)
+}
+
+/// Returns the synchronisation in words.
+pub fn synchronisation_in_words(synchronisation: Synchronisation) -> &'static str {
+    match synchronisation {
+        Synchronisation::Lock => "locked for all processes",
+        Synchronisation::Fence => "epochs between fences",
+        Synchronisation::Post => "epochs on posted memory; remote includes the target's reply",
+    }
 }
 
 /// Returns the reliability level in words.

@@ -4,7 +4,7 @@ use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::Level;
+use netdyno_measure::onesided::data::{Level, Synchronisation};
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::parameters::Dials;
@@ -29,6 +29,8 @@ pub enum Order {
         face: Face,
         /// The reliability level of one-sided operations.
         level: Level,
+        /// The synchronisation of one-sided operations.
+        synchronisation: Synchronisation,
         /// Where messages make progress that are posted.
         progress_by: ProgressBy,
         /// The wait policy.

@@ -10,7 +10,6 @@ use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
 use netdyno_layers::half::server_at;
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::Level;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
@@ -157,9 +156,9 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         Task::Validate(planned) => planned.size_bytes,
         _ => bench.size_bytes,
     };
-    let level = match task {
-        Task::Onesided(plan) => plan.level.unwrap_or_default(),
-        _ => Level::default(),
+    let (level, synchronisation) = match task {
+        Task::Onesided(plan) => (plan.level.unwrap_or_default(), plan.synchronisation),
+        _ => Default::default(),
     };
     let is_requester = rank == REQUESTER;
     let progress_by = match task {
@@ -177,6 +176,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         size_bytes,
         face,
         level,
+        synchronisation,
         progress_by,
         wait: bench.wait.to_string(),
         faults: bench.faults.map(|faults| faults.to_string()),

@@ -10,7 +10,7 @@ use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
 use netdyno_layers::catalogue::{Layer, able};
-use netdyno_measure::onesided::data::{Level, OnesidedLaunch};
+use netdyno_measure::onesided::data::{Level, OnesidedLaunch, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::reading::Reading;
@@ -55,6 +55,19 @@ pub struct OnesidedArgs {
         hide_short_help = true
     )]
     level: Option<String>,
+
+    /// Choose the synchronisation of MPI's operations [default: lock]
+    ///
+    /// The target takes no part (lock), all processes call a fence before and after the operations (fence), or the
+    /// target posts its memory and waits for them (post: MPI_Win_post and MPI_Win_start).
+    #[arg(
+        long,
+        value_name = "SYNC",
+        value_parser = ["lock", "fence", "post"],
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    sync: Option<String>,
 }
 
 /// Measures and writes the result.
@@ -70,6 +83,19 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         let able = able(Layer::has_levels);
         return Err(Fault::BadInput(format!("{layer} has no reliability levels: use --level with {able}")));
     }
+    if args.sync.is_some()
+        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_synchronisations())
+    {
+        let able = able(Layer::has_synchronisations);
+        return Err(Fault::BadInput(format!(
+            "{layer} has no synchronisations to choose: use --sync with {able}"
+        )));
+    }
+    let synchronisation = match args.sync.as_deref() {
+        Some("fence") => Synchronisation::Fence,
+        Some("post") => Synchronisation::Post,
+        _ => Synchronisation::Lock,
+    };
     let level = match args.level.as_deref() {
         Some("unreliable") => Level::Unreliable,
         Some("reception") => Level::Reception,
@@ -77,7 +103,8 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     };
     let has_levels = bench.over.iter().all(|layer| layer.has_levels());
     let level = has_levels.then_some(level);
-    campaign::run(Box::new(Accessing { largest_bytes: args.largest, level }), &bench, ranks)
+    let accessing = Accessing { largest_bytes: args.largest, level, synchronisation };
+    campaign::run(Box::new(accessing), &bench, ranks)
 }
 
 /// One-sided operations on another process's memory.
@@ -85,6 +112,7 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
 struct Accessing {
     largest_bytes: usize,
     level: Option<Level>,
+    synchronisation: Synchronisation,
 }
 
 impl Method for Accessing {
@@ -92,8 +120,8 @@ impl Method for Accessing {
         let &Terms { launch, budget_ns, seed, .. } = terms;
         // The first launch chooses the numbers of operations for all launches.
         let shape = Data::first::<OnesidedLaunch>(before).map(|data| data.shape.clone());
-        let &Self { largest_bytes, level } = self;
-        Task::Onesided(OnesidedPlan { launch, shape, level, largest_bytes, budget_ns, seed })
+        let &Self { largest_bytes, level, synchronisation } = self;
+        Task::Onesided(OnesidedPlan { launch, shape, level, synchronisation, largest_bytes, budget_ns, seed })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {

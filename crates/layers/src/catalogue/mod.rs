@@ -221,6 +221,11 @@ impl Layer {
         matches!(self, Self::ViShm | Self::ViUdp)
     }
 
+    /// Returns whether one-sided operations have several synchronisations.
+    pub const fn has_synchronisations(self) -> bool {
+        matches!(self, Self::Mpi)
+    }
+
     /// Returns whether the layer takes `--faults`.
     pub const fn takes_faults(self) -> bool {
         matches!(self, Self::AmUdp | Self::ViUdp)

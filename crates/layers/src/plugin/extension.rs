@@ -104,8 +104,11 @@ impl Extension {
         if uses != Uses::Messages && !plugin.registers() {
             return Err(LayerError(format!("{} has no memory to register", plugin.name())));
         }
-        if uses == Uses::OneSided && !plugin.one_sided() {
+        if uses.is_one_sided() && !plugin.one_sided() {
             return Err(LayerError(format!("{} has no put and get", plugin.name())));
+        }
+        if uses == Uses::Fence && !plugin.fences() || uses == Uses::Post && !plugin.posts() {
+            return Err(LayerError(format!("{} has no epochs of this kind: use --sync lock", plugin.name())));
         }
         let blocks = wait.sleeps();
         let opening = Opening {

@@ -1,9 +1,10 @@
 //! Two processes: this process's half.
 
 use super::address::{connect, own_address};
+use super::epochs::{self, EpochInitiator, Exposer};
 use super::extension::{Extension, Room, check_size};
 use super::messages::{self, PluginMessages};
-use super::one_sided::{self, PluginInitiator, Registered};
+use super::one_sided::{self, PluginInitiator, Port, Registered};
 use super::own_requests::OwnWire;
 use super::requests::{self, PluginWire};
 use crate::half::{Half, Replier, Role, no_one_sided};
@@ -13,6 +14,7 @@ use crate::messages::worker::RealMessenger;
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
+use netdyno_measure::onesided::data::Synchronisation;
 use netdyno_measure::task::{AnySize, Messages, OneSided, Subject};
 use netdyno_plugin::channel::{Channel, Place, Uses};
 
@@ -35,12 +37,13 @@ impl PluginHalf {
     pub fn open(extension: &Extension, role: Role, options: LayerOptions) -> Result<Self, LayerError> {
         let place = Place { rank: usize::from(role == Role::Replier), ranks: 2 };
         let largest = options.size_bytes;
+        let uses = uses(&options);
         let room = match options.face {
             Face::Messages => Room { slots: DEPTH, largest, memory: messages::memory(largest, DEPTH) },
+            Face::OneSided if uses.has_epochs() => epochs::room(),
             Face::OneSided => one_sided::room(),
             _ => Room { slots: requests::SLOTS, largest, memory: requests::memory(largest) },
         };
-        let uses = if options.face == Face::OneSided { Uses::OneSided } else { Uses::Messages };
         let mut channel = extension.open_among_others(room, place, uses, options.wait)?;
         if options.face == Face::Messages && !channel.plugin().messages() {
             let name = channel.plugin().name();
@@ -82,15 +85,32 @@ impl PluginHalf {
     }
 
     /// Connects for one-sided operations on the target's memory.
-    fn initiator(mut self, peer: &[u8]) -> Result<PluginInitiator, LayerError> {
+    fn port(mut self, peer: &[u8]) -> Result<Port, LayerError> {
         let (key, address) = one_sided::take_key(peer)?;
         let target = self.connect(address)?;
         let memory = self.memory.ok_or_else(no_one_sided)?;
-        Ok(PluginInitiator::new(self.channel, memory, target, key.to_vec(), self.options.wait))
+        Ok(Port::new(self.channel, memory, target, key.to_vec()))
+    }
+
+    /// Connects for operations in epochs on the memory of this process.
+    fn exposer(mut self, peer: &[u8]) -> Result<Exposer, LayerError> {
+        let (_, address) = one_sided::take_key(peer)?;
+        let initiator = self.connect(address)?;
+        Ok(Exposer::new(self.channel, initiator, self.options.wait))
     }
 
     fn connect(&mut self, peer: &[u8]) -> Result<usize, LayerError> {
         connect(&mut self.channel, &[peer]).map(|ranks| ranks[0])
+    }
+}
+
+/// Returns what the channel is used for.
+fn uses(options: &LayerOptions) -> Uses {
+    match (options.face, options.synchronisation) {
+        (Face::OneSided, Synchronisation::Lock) => Uses::OneSided,
+        (Face::OneSided, Synchronisation::Fence) => Uses::Fence,
+        (Face::OneSided, Synchronisation::Post) => Uses::Post,
+        _ => Uses::Messages,
     }
 }
 
@@ -104,7 +124,7 @@ impl Half for PluginHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let LayerOptions { size_bytes, face, wait, .. } = self.options;
+        let LayerOptions { size_bytes, face, synchronisation, wait, .. } = self.options;
         let asks = self.channel.plugin().requests();
         let window = requests::window(size_bytes);
         Ok(match face {
@@ -117,14 +137,18 @@ impl Half for PluginHalf {
                 Box::new(AnySize(RealRequester::new(self.wire(peer, true)?, wait, requests::SLOTS)))
             }
             Face::Messages => Box::new(Messages(RealMessenger::new(self.messages(peer)?))),
-            Face::OneSided => Box::new(OneSided(self.initiator(peer)?)),
+            Face::OneSided => match synchronisation {
+                Synchronisation::Lock => Box::new(OneSided(PluginInitiator::new(self.port(peer)?, wait))),
+                epochs => Box::new(OneSided(EpochInitiator::new(self.port(peer)?, epochs))),
+            },
         })
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let LayerOptions { face, wait, .. } = self.options;
+        let LayerOptions { face, synchronisation, wait, .. } = self.options;
         Ok(match face {
             Face::Messages => Box::new(Support::new(self.messages(peer)?)),
+            Face::OneSided if synchronisation != Synchronisation::Lock => Box::new(self.exposer(peer)?),
             Face::OneSided => {
                 let (_, address) = one_sided::take_key(peer)?;
                 Box::new(Support::new(self.messages(address)?))

@@ -9,11 +9,12 @@
 //!   `memory`: registration of memory.
 //!
 //! `address` connects channels. `queues` has the receives that are posted in advance, and the sends.
-//! `requests` has requests over messages, `own_requests` those of a layer with requests of its own, and
+//! `one_sided` has one-sided operations that need no target, and `epochs` those in epochs. `requests` has requests over messages, `own_requests` those of a layer with requests of its own, and
 //! `messages` has messages. [`parameter`] is what a layer is opened with.
 
 mod address;
 pub mod bootstrap;
+mod epochs;
 pub mod extension;
 pub(crate) mod group;
 pub mod half;

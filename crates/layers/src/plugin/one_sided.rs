@@ -10,7 +10,7 @@ use crate::peer_wait::PeerWait;
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
-use netdyno_measure::onesided::data::Operation;
+use netdyno_measure::onesided::data::{Operation, Synchronisation};
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::{Channel, RegionId, Transfer};
 
@@ -56,49 +56,79 @@ pub(super) fn take_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), LayerError> {
     rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or_else(too_short)
 }
 
-/// The initiator.
-pub(super) struct PluginInitiator {
-    channel: Channel,
-    wait: Wait,
-    time: RealTime,
+/// The initiator's end: its channel and its memory, the target's memory, and the chosen operation.
+pub(super) struct Port {
+    pub(super) channel: Channel,
     local: Registered,
     /// The rank of the target, and the key of its memory.
-    target: usize,
+    pub(super) target: usize,
     key: Vec<u8>,
     operation: Operation,
     bytes: usize,
+}
+
+impl Port {
+    /// Returns the end for operations on the memory with this key at the process of rank `target`.
+    pub(super) fn new(channel: Channel, local: Registered, target: usize, key: Vec<u8>) -> Self {
+        Self { channel, local, target, key, operation: Operation::Put, bytes: 1 }
+    }
+
+    pub(super) fn operations(&self) -> &[Operation] {
+        &OPERATIONS[..OPERATIONS.len() - usize::from(!self.channel.has_fetch_add())]
+    }
+
+    pub(super) fn largest(&self) -> usize {
+        self.local.bytes
+    }
+
+    pub(super) fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
+        if !self.operations().contains(&operation) {
+            return Err(LayerError(format!("{} has no {}", self.channel.plugin().name(), operation.name())));
+        }
+        (self.operation, self.bytes) = (operation, bytes);
+        Ok(())
+    }
+
+    /// Posts the chosen operation in a slot.
+    #[inline(always)]
+    pub(super) fn post(&mut self, slot: usize) -> Result<(), LayerError> {
+        let (region, key, bytes) = (self.local.region, &self.key, self.bytes);
+        let transfer = Transfer { region, offset: 0, rank: self.target, key, key_offset: 0, bytes };
+        let posted = match self.operation {
+            Operation::Get => self.channel.get(slot, &transfer),
+            Operation::FetchAdd => self.channel.fetch_add(slot, &transfer, 1),
+            _ => self.channel.put(slot, &transfer),
+        };
+        posted.map_err(LayerError::new)
+    }
+}
+
+/// The initiator.
+pub(super) struct PluginInitiator {
+    port: Port,
+    wait: Wait,
+    time: RealTime,
     started: u64,
     completed: u64,
 }
 
 impl PluginInitiator {
-    /// Returns the initiator of operations on the memory with this key at the process of rank `target`.
-    /// Calibrates the clock.
-    pub(super) fn new(channel: Channel, local: Registered, target: usize, key: Vec<u8>, wait: Wait) -> Self {
-        Self {
-            channel,
-            wait,
-            time: RealTime::calibrate(),
-            local,
-            target,
-            key,
-            operation: Operation::Put,
-            bytes: 1,
-            started: 0,
-            completed: 0,
-        }
+    /// Returns the initiator. Calibrates the clock.
+    pub(super) fn new(port: Port, wait: Wait) -> Self {
+        Self { port, wait, time: RealTime::calibrate(), started: 0, completed: 0 }
     }
 
     /// Waits until at most `left` operations are in flight. Operations are tested in the order of their start.
     #[inline(always)]
     fn until(&mut self, left: u64) -> Result<(), LayerError> {
+        let channel = &mut self.port.channel;
         let mut wait = PeerWait::new(self.wait);
         while self.started - self.completed > left {
             let oldest = (self.completed % WINDOW as u64) as usize;
-            if self.channel.test_send(oldest).map_err(LayerError::new)? {
+            if channel.test_send(oldest).map_err(LayerError::new)? {
                 self.completed += 1;
             } else {
-                wait.after_empty_poll(|timeout| self.channel.block(timeout).map_err(LayerError::new))?;
+                wait.after_empty_poll(|timeout| channel.block(timeout).map_err(LayerError::new))?;
             }
         }
         Ok(())
@@ -109,19 +139,20 @@ in_real_time!(PluginInitiator);
 
 impl Initiator for PluginInitiator {
     fn operations(&self) -> &[Operation] {
-        &OPERATIONS[..OPERATIONS.len() - usize::from(!self.channel.has_fetch_add())]
+        self.port.operations()
     }
 
     fn largest(&self) -> usize {
-        self.local.bytes
+        self.port.largest()
     }
 
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
-        if !self.operations().contains(&operation) {
-            return Err(LayerError(format!("{} has no {}", self.channel.plugin().name(), operation.name())));
-        }
-        (self.operation, self.bytes) = (operation, bytes);
-        Ok(())
+        self.port.choose(operation, bytes)
+    }
+
+    fn synchronisation(&self) -> Option<Synchronisation> {
+        let plugin = self.port.channel.plugin();
+        (plugin.fences() || plugin.posts()).then_some(Synchronisation::Lock)
     }
 
     fn window(&self) -> usize {
@@ -131,15 +162,7 @@ impl Initiator for PluginInitiator {
     #[inline(always)]
     fn start(&mut self) -> Result<(), LayerError> {
         self.until(WINDOW as u64 - 1)?;
-        let slot = (self.started % WINDOW as u64) as usize;
-        let (region, key, bytes) = (self.local.region, &self.key, self.bytes);
-        let transfer = Transfer { region, offset: 0, rank: self.target, key, key_offset: 0, bytes };
-        let posted = match self.operation {
-            Operation::Get => self.channel.get(slot, &transfer),
-            Operation::FetchAdd => self.channel.fetch_add(slot, &transfer, 1),
-            _ => self.channel.put(slot, &transfer),
-        };
-        posted.map_err(LayerError::new)?;
+        self.port.post((self.started % WINDOW as u64) as usize)?;
         self.started += 1;
         Ok(())
     }
@@ -152,7 +175,7 @@ impl Initiator for PluginInitiator {
     #[inline(always)]
     fn flush(&mut self) -> Result<(), LayerError> {
         self.until(0)?;
-        self.channel.flush(self.target).map_err(LayerError::new)
+        self.port.channel.flush(self.port.target).map_err(LayerError::new)
     }
 }
 

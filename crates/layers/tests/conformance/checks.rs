@@ -10,7 +10,7 @@ use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::signature::SignaturePlan;
 use netdyno_measure::layer::{Face, Messenger, Transfer};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
-use netdyno_measure::onesided::data::{Level, Operation};
+use netdyno_measure::onesided::data::{Level, Operation, Synchronisation};
 use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -171,7 +171,8 @@ fn overlap_of(ground: &dyn Ground, batch: usize, progress_by: ProgressBy) {
     }
 }
 
-/// At every level an operation starts before it is complete here, and is complete here before it is there.
+/// At every level, and with every synchronisation, an operation starts before it is complete here, and is complete here
+/// before it is there.
 fn transfers(ground: &dyn Ground) {
     let layer = ground.layer();
     let levels = if layer.has_levels() {
@@ -179,33 +180,45 @@ fn transfers(ground: &dyn Ground) {
     } else {
         vec![None]
     };
-    for level in levels {
+    let synchronisations = if layer.has_synchronisations() {
+        vec![Synchronisation::Lock, Synchronisation::Fence, Synchronisation::Post]
+    } else {
+        vec![Synchronisation::Lock]
+    };
+    let each = |level| synchronisations.iter().map(move |&synchronisation| (level, synchronisation));
+    for (level, synchronisation) in levels.into_iter().flat_map(each) {
         let largest_bytes = LARGE + 1;
         let task = Task::Onesided(OnesidedPlan {
             launch: 0,
             shape: None,
             level,
+            synchronisation,
             largest_bytes,
             budget_ns: 1e8,
             seed: 1,
         });
-        let with_level =
-            LayerOptions { level: level.unwrap_or_default(), ..options(largest_bytes, Face::OneSided) };
-        let Some(data) = ground.measure(with_level, &task) else { continue };
+        let level = level.unwrap_or_default();
+        let chosen = LayerOptions { level, synchronisation, ..options(largest_bytes, Face::OneSided) };
+        let Some(data) = ground.measure(chosen, &task) else { continue };
         let Data::Onesided(data) = data else { panic!("{data:?}") };
+        let level = data.level;
+        assert_eq!(data.synchronisation, layer.has_synchronisations().then_some(synchronisation), "{layer}");
         let has = |operation| data.shape.transfers.iter().any(|shape| shape.operation == operation);
         assert!(has(Operation::Put), "{layer} {level:?}");
         assert_eq!(has(Operation::Get), level != Some(Level::Unreliable), "{layer} {level:?}");
         for (shape, times) in data.shape.transfers.iter().zip(&data.transfers) {
             let first = |batches: &[f64]| batches.first().copied().unwrap();
+            let has_local = shape.operation.shows_local(data.synchronisation);
+            assert_eq!(times.local_ns.is_empty(), !has_local, "{layer} {synchronisation:?}: {shape:?}");
+            let complete_ns = times.local_ns.first().or(times.remote_ns.first()).copied().unwrap();
             // Each reading of the clock is taken off, and takes sometimes less.
             let slack_ns = 3.0 * data.timer_ns;
             assert!(
-                first(&times.start_ns) <= first(&times.local_ns) + slack_ns,
+                first(&times.start_ns) <= complete_ns + slack_ns,
                 "{layer} {level:?}: {shape:?} {times:?}"
             );
             assert_eq!(times.remote_ns.is_empty(), shape.operation.fetches(), "{layer} {level:?}: {shape:?}");
-            let is_later = times.remote_ns.first().is_none_or(|&ns| ns + slack_ns >= first(&times.local_ns));
+            let is_later = times.remote_ns.first().is_none_or(|&ns| ns + slack_ns >= complete_ns);
             assert!(
                 is_later && times.gap_ns.len() == times.start_ns.len(),
                 "{layer} {level:?}: {shape:?} {times:?}"

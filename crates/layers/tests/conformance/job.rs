@@ -144,6 +144,8 @@ fn one_process_of_a_job() {
         "conform" => conform(&folder),
         "gather" => gather(&folder),
         "one_sided" => one_sided(&folder),
+        "fence" => epochs(&folder, Uses::Fence),
+        "post" => epochs(&folder, Uses::Post),
         "open" => open(),
         "death" => death(),
         other => panic!("what is {other}?"),
@@ -358,6 +360,96 @@ fn complete(channel: &mut Channel, slot: usize) {
 fn memory_is_reached_by_put_and_get() {
     for mpi in Mpi::all() {
         assert_eq!(mpi.says("one_sided"), "reached\n");
+    }
+}
+
+/// In epochs of rank 0, bytes of odd ranges reach the memory of rank 1 and come from there. Rank 1 looks at its memory
+/// as soon as its part of the epoch is over.
+fn epochs(folder: &Path, uses: Uses) {
+    const LARGEST: usize = 600_001;
+    const ROOM: usize = LARGEST + 16;
+    let file = std::env::var_os("NETDYNO_PLUGIN_MPI").unwrap();
+    let place = channel::Place { rank: 0, ranks: 2 };
+    let opening =
+        Opening { place, slots: 8, largest: 64, memory: (64, 64), uses, blocks: false, settings: &[] };
+    let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
+    let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
+    let region = channel.register(ROOM).unwrap();
+    let key = channel.key(region).unwrap();
+    let keys = channel.gather(&key).unwrap().unwrap();
+    let bytes_of = |rank: usize, from: usize, bytes: usize| -> Vec<u8> {
+        (from..from + bytes).map(|at| (at * (5 + 2 * rank) / 3) as u8).collect()
+    };
+    let transfer = Transfer { region, offset: 0, rank: other, key: &keys[other], key_offset: 0, bytes: 0 };
+    for bytes in [1, 7, 63, 1001, 4097, 65_537, LARGEST] {
+        channel.write_region(region, 0, &bytes_of(rank, 0, ROOM)).unwrap();
+        channel.gather(&[0]).unwrap();
+        if rank == 1 {
+            expose(&mut channel, other);
+            let mut expected = bytes_of(1, 0, ROOM);
+            expected[3..3 + bytes].copy_from_slice(&bytes_of(0, 5, bytes));
+            assert_eq!(channel.read_region(region, 0, ROOM).unwrap(), expected, "put of {bytes}");
+            channel.write_region(region, 0, &bytes_of(1, 0, ROOM)).unwrap();
+            expose(&mut channel, other);
+            continue;
+        }
+        // The range is put in two pieces, which one epoch holds.
+        let first = bytes / 2;
+        channel.open_epoch(other).unwrap();
+        channel.put(0, &Transfer { offset: 5, key_offset: 3, bytes: first, ..transfer }).unwrap();
+        let second = Transfer { offset: 5 + first, key_offset: 3 + first, bytes: bytes - first, ..transfer };
+        channel.put(1, &second).unwrap();
+        assert!(!channel.test_send(0).unwrap() && !channel.test_send(1).unwrap(), "the epoch is open");
+        channel.close_epoch(other).unwrap();
+        assert!(channel.test_send(0).unwrap() && channel.test_send(1).unwrap());
+        channel.flush(other).unwrap();
+        channel.open_epoch(other).unwrap();
+        channel.get(0, &Transfer { offset: 1, key_offset: 9, bytes, ..transfer }).unwrap();
+        channel.close_epoch(other).unwrap();
+        assert!(channel.test_send(0).unwrap());
+        assert_eq!(channel.read_region(region, 1, bytes).unwrap(), bytes_of(1, 9, bytes), "get of {bytes}");
+    }
+    // Four in an epoch count in a word, and the value before each is another.
+    channel.write_region(region, 0, &[0; 64]).unwrap();
+    channel.gather(&[0]).unwrap();
+    if rank == 1 {
+        expose(&mut channel, other);
+        assert_eq!(channel.read_region(region, 8, 8).unwrap(), 100u64.to_le_bytes());
+    } else {
+        channel.open_epoch(other).unwrap();
+        for (slot, operand) in [10, 20, 30, 40].into_iter().enumerate() {
+            let word = Transfer { offset: 8 + 8 * slot, key_offset: 8, bytes: 8, ..transfer };
+            channel.fetch_add(slot, &word, operand).unwrap();
+        }
+        channel.close_epoch(other).unwrap();
+        assert!((0..4).all(|slot| channel.test_send(slot).unwrap()));
+        let mut before: Vec<u64> =
+            channel.read_region(region, 8, 32).unwrap().chunks(8).map(|word| u64::from(word[0])).collect();
+        before.sort_unstable();
+        assert!(before[0] == 0 && before.windows(2).all(|two| two[0] < two[1]), "{before:?}");
+    }
+    channel.gather(&[0]).unwrap();
+    channel.deregister(region).unwrap();
+    if rank == 0 {
+        let task = if uses == Uses::Fence { "fence" } else { "post" };
+        fs::write(folder.join(task), "reached\n").unwrap();
+    }
+}
+
+/// Takes part in the next epoch of the other process.
+fn expose(channel: &mut Channel, other: usize) {
+    let until = Instant::now() + LONG;
+    while !channel.expose(other).unwrap() {
+        assert!(Instant::now() < until, "no epoch was announced");
+    }
+}
+
+#[test]
+fn memory_is_reached_in_epochs() {
+    for mpi in Mpi::all() {
+        for task in ["fence", "post"] {
+            assert_eq!(mpi.says(task), "reached\n", "{task}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
 use netdyno_layers::sim::SimInitiator;
-use netdyno_measure::onesided::data::{OnesidedLaunch, Operation};
+use netdyno_measure::onesided::data::{OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::{self, OnesidedPlan};
 use netdyno_measure::onesided::record::{Onesided, TransferTimes};
@@ -61,6 +61,7 @@ fn launches(drawn: &Drawn, seed: u64) -> Vec<OnesidedLaunch> {
             launch,
             shape: shape.clone(),
             level: None,
+            synchronisation: Synchronisation::default(),
             largest_bytes: drawn.largest_bytes,
             budget_ns: 1e8,
             seed: seed ^ launch as u64,

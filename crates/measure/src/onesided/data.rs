@@ -41,6 +41,12 @@ impl Operation {
     pub fn fetches(self) -> bool {
         matches!(self, Self::Get | Self::FetchAdd)
     }
+
+    /// Reports that the initiator learns when its memory is free again, or has the bytes. After a put between fences
+    /// it does not: it then learns with the closing fence that the operation is complete everywhere.
+    pub fn shows_local(self, synchronisation: Option<Synchronisation>) -> bool {
+        self.fetches() || synchronisation != Some(Synchronisation::Fence)
+    }
 }
 
 /// The reliability level of a Virtual Interface: what the completion of a put says (Virtual Interface
@@ -55,6 +61,19 @@ pub enum Level {
     Delivery,
     /// The bytes are in the target's memory.
     Reception,
+}
+
+/// The synchronisation of one-sided operations of MPI (MPI 4.1, section 12.5): whether and how the target takes part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronisation {
+    /// The target takes no part, because its memory is locked once for all processes.
+    #[default]
+    Lock,
+    /// The operations are in epochs between two fences of all processes.
+    Fence,
+    /// The operations are in epochs for which the target posts its memory.
+    Post,
 }
 
 /// The steps of the measurement, the same in all launches.
@@ -89,6 +108,9 @@ pub struct OnesidedLaunch {
     /// The reliability level; null if the layer has no levels.
     #[serde(default)]
     pub level: Option<Level>,
+    /// The synchronisation; null if the layer has one alone.
+    #[serde(default)]
+    pub synchronisation: Option<Synchronisation>,
     /// The steps of the measurement.
     pub shape: OnesidedShape,
     /// Cost of one reading of the clock.
@@ -110,7 +132,8 @@ pub struct OnesidedLaunch {
 pub struct TransferData {
     /// Duration of the call that starts a single operation.
     pub start_ns: Vec<f64>,
-    /// Time from the start of a single operation until its local memory is free again, or has the bytes.
+    /// Time from the start of a single operation until its local memory is free again, or has the bytes; empty if
+    /// the initiator does not learn that of a put.
     pub local_ns: Vec<f64>,
     /// Time from its start until the bytes are known to be in the target's memory; empty if the operation
     /// fetches bytes.

@@ -1,5 +1,6 @@
 //! Warnings about the figures of one-sided operations, because of the layer, the machine or the run.
 
+use super::data::Synchronisation;
 use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
@@ -14,6 +15,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     let launches = &found.launches;
     let mut doubts = Vec::new();
     for operation in &found.operations {
+        doubts.extend(without_local(operation, found.synchronisation));
         doubts.extend(about_gap(operation));
         doubts.extend(bent(operation));
         doubts.extend(paced_by_calls(operation));
@@ -22,6 +24,19 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     doubts.extend(preempted("initiator", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
     doubts
+}
+
+/// Warns that the synchronisation hides when the initiator's memory is free again.
+fn without_local(operation: &OperationFigures, synchronisation: Option<Synchronisation>) -> Option<Doubt> {
+    let is_hidden = !operation.operation.shows_local(synchronisation);
+    let text = || {
+        format!(
+            "{}: between fences the initiator learns only by the closing fence that its memory is free again, as that \
+             the bytes are at the target, so that no local is given",
+            operation.operation.name()
+        )
+    };
+    is_hidden.then(|| Doubt::about("local_hidden", "local", text()))
 }
 
 /// Returns the warnings about the gap of an operation.

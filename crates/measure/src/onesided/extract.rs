@@ -26,6 +26,7 @@ pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Opti
     // A record is a file that others may have written: its launches may differ in their shapes.
     let is_like = |launch: &OnesidedLaunch| {
         launch.level == first.level
+            && launch.synchronisation == first.synchronisation
             && launch.shape == *shape
             && launch.transfers.len() == shape.transfers.len()
     };
@@ -38,6 +39,7 @@ pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Opti
     let operations = rows.chunk_by(|(_, one), (_, other)| one.operation == other.operation);
     let found = Onesided {
         level: first.level,
+        synchronisation: first.synchronisation,
         operations: operations.map(|rows| launches.operation(rows)).collect(),
         launches: data.to_vec(),
     };

@@ -5,9 +5,12 @@
 //! is up. Drift in the course of a launch therefore affects all of them alike.
 //!
 //! A single operation begins on a quiet layer and shows how long it takes until it is complete. Two rows, of
-//! which one is twice as long, show the time for each operation of a stream.
+//! which one is twice as long, show the time for each operation of a stream. If the layer has epochs, a single operation
+//! and a row are in an epoch each. Its opening is not timed, and its closing is.
 
-use super::data::{Level, OnesidedLaunch, OnesidedShape, Operation, TransferData, TransferShape};
+use super::data::{
+    Level, OnesidedLaunch, OnesidedShape, Operation, Synchronisation, TransferData, TransferShape,
+};
 use crate::bench::Bench;
 use crate::layer::{Initiator, LayerError};
 use crate::stats::{median, trimmed_mean};
@@ -44,6 +47,8 @@ pub struct OnesidedPlan {
     pub shape: Option<OnesidedShape>,
     /// The reliability level; `None` if the layer has no levels.
     pub level: Option<Level>,
+    /// The synchronisation, for a layer that has several.
+    pub synchronisation: Synchronisation,
     /// The largest size, in bytes.
     pub largest_bytes: usize,
     /// Time budget of the whole launch, on the layer's clock.
@@ -69,6 +74,7 @@ pub fn run<I: Initiator>(
     let mut data = OnesidedLaunch {
         launch: plan.launch,
         level: plan.level,
+        synchronisation: bench.layer.synchronisation(),
         timer_ns: bench.timer_ns,
         transfers: vec![TransferData::default(); shape.transfers.len()],
         shape,
@@ -174,7 +180,9 @@ fn batch<I: Initiator>(
     bench.single(operation)?;
     let singles = (0..singles).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
     data.start_ns.push(trimmed_mean(singles.iter().map(|single| single.start_ns)));
-    data.local_ns.push(trimmed_mean(singles.iter().map(|single| single.local_ns)));
+    if operation.shows_local(bench.layer.synchronisation()) {
+        data.local_ns.push(trimmed_mean(singles.iter().map(|single| single.local_ns)));
+    }
     let remote: Vec<f64> = singles.iter().filter_map(|single| single.remote_ns).collect();
     data.remote_ns.extend((!remote.is_empty()).then(|| trimmed_mean(remote)));
     data.gap_ns.push(bench.rise(operation, row)?);
@@ -199,6 +207,7 @@ impl<I: Initiator> Bench<'_, I> {
     /// Makes a single operation from a quiet layer.
     #[inline(always)]
     fn single(&mut self, operation: Operation) -> Result<Single, LayerError> {
+        self.layer.open_epoch()?;
         self.rest();
         let start = self.layer.now();
         self.layer.start()?;
@@ -227,6 +236,7 @@ impl<I: Initiator> Bench<'_, I> {
 
     /// Returns the time of a row of `count` operations until all of them are complete, in nanoseconds.
     fn stream(&mut self, operation: Operation, count: u64) -> Result<f64, LayerError> {
+        self.layer.open_epoch()?;
         self.rest();
         let start = self.layer.now();
         for _ in 0..count {

@@ -1,6 +1,6 @@
 //! The record of the verb `onesided`.
 
-use super::data::{Level, OnesidedLaunch, Operation};
+use super::data::{Level, OnesidedLaunch, Operation, Synchronisation};
 use crate::record::parameter::{Parameter, PerByte};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,9 @@ pub struct Onesided {
     /// The reliability level; null if the layer has no levels.
     #[serde(default)]
     pub level: Option<Level>,
+    /// The synchronisation; null if the layer has one alone.
+    #[serde(default)]
+    pub synchronisation: Option<Synchronisation>,
     /// The operations that the layer has.
     pub operations: Vec<OperationFigures>,
     /// The data of every launch.
@@ -37,7 +40,7 @@ pub struct TransferTimes {
     pub size_bytes: usize,
     /// Duration of the call that starts it.
     pub start: Parameter,
-    /// Time until the initiator's memory is free again, or has the bytes.
+    /// Time until the initiator's memory is free again, or has the bytes; unobservable of a put between fences.
     pub local: Parameter,
     /// Time until the bytes are known to be in the target's memory; unobservable if the operation fetches
     /// bytes, because it is then complete as soon as they are there.

@@ -1,5 +1,6 @@
 //! Warnings about a comparison: reasons other than the layers that may explain a ratio.
 
+use crate::onesided::{level_in_words, synchronisation_in_words};
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
@@ -53,6 +54,15 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
     let lines = |lines: &Option<String>| text(lines).trim_end().replace('\n', "; ");
     let cpus = |result: &LayerResult| format!("{:?}", result.cpus);
+    let level = |result: &LayerResult| {
+        let level = result.found.onesided().and_then(|found| found.level);
+        level.map_or("none", level_in_words).to_owned()
+    };
+    // A record of an earlier version has no synchronisation, because the memory was always locked.
+    let synchronisation = |result: &LayerResult| {
+        let synchronisation = result.found.onesided().and_then(|found| found.synchronisation);
+        synchronisation_in_words(synchronisation.unwrap_or_default()).to_owned()
+    };
     [
         difference("wait_differs", "the way to wait", &a.wait, &b.wait),
         difference(
@@ -65,6 +75,13 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         difference("library_differs", "the library", &text(&a.library), &text(&b.library)),
         difference("launcher_differs", "the launcher", &text(&a.launcher), &text(&b.launcher)),
         difference("server_differs", "the server", &text(&a.server), &text(&b.server)),
+        difference("level_differs", "the reliability level", &level(a), &level(b)),
+        difference(
+            "synchronisation_differs",
+            "the synchronisation",
+            &synchronisation(a),
+            &synchronisation(b),
+        ),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
         difference(

@@ -4,7 +4,7 @@ mod charts;
 mod tables;
 
 use crate::notes::Notes;
-use crate::onesided::{level_in_words, title};
+use crate::onesided::{setting_in_words, title};
 use maud::{Markup, html};
 use netdyno_measure::onesided::data::Operation;
 use netdyno_measure::onesided::record::Onesided;
@@ -30,7 +30,7 @@ pub fn sections(subjects: &[Subject<'_>], notes: &Notes<'_>) -> Markup {
         @for subject in subjects {
             section {
                 h2 { (subject.label) }
-                @if let Some(level) = subject.found.level { p { (level_in_words(level)) } }
+                @for words in setting_in_words(subject.found) { p { (words) } }
                 p.facts { (super::circumstances::of_sizes(subject.result)) (tables::letters(subject, notes)) }
                 @for operation in &subject.found.operations {
                     div.keep {

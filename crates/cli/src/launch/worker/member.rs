@@ -12,7 +12,7 @@ use netdyno_layers::options::LayerOptions;
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError};
-use netdyno_measure::onesided::data::Level;
+use netdyno_measure::onesided::data::{Level, Synchronisation};
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
 use std::sync::atomic::Ordering;
@@ -52,8 +52,18 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
         return Err(End::Layer(format!("there is no place {rank} among {procs}")));
     }
     let bind = bound(bind, control);
-    let (face, level, progress_by) = (Face::Requests, Level::default(), ProgressBy::default());
-    let options = LayerOptions { size_bytes, face, level, progress_by, wait, faults, dials, seed, bind };
+    let options = LayerOptions {
+        size_bytes,
+        face: Face::Requests,
+        level: Level::default(),
+        synchronisation: Synchronisation::default(),
+        progress_by: ProgressBy::default(),
+        wait,
+        faults,
+        dials,
+        seed,
+        bind,
+    };
     let gathering = group::open(layer, Place { rank, procs }, options)?;
     let (addresses, shared) = (gathering.addresses(), control.shared_files());
     say(control, CrowdAnswer::Gathered { addresses, shared })?;
