@@ -253,8 +253,8 @@ struct netdyno_layer {
     int (*expose)(struct netdyno_channel *channel, int32_t rank);
 
     /* NETDYNO_ALLOCATES: like register_memory, but for `bytes` bytes that the library allocates, which
-     * it may reach faster than other memory. All processes call it once, with the same `bytes`, after
-     * connect. Writes the address, a multiple of 8, to `*memory`. The memory stays until
+     * it may reach faster than other memory. All processes call it once, with the same `bytes`, perhaps
+     * before connect. Writes the address, a multiple of 8, to `*memory`. The memory stays until
      * deregister_memory, or until close. */
     struct netdyno_region *(*allocate_memory)(struct netdyno_channel *channel, size_t bytes,
                                               void **memory);

@@ -2,7 +2,7 @@
 
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::Profile;
@@ -17,10 +17,8 @@ pub struct LayerOptions {
     pub size_bytes: usize,
     /// The face that the measurement uses.
     pub face: Face,
-    /// The reliability level of one-sided operations, for a layer that has levels.
-    pub level: Level,
-    /// The synchronisation of one-sided operations, for a layer that has several.
-    pub synchronisation: Synchronisation,
+    /// How one-sided operations reach memory, for a layer that has a choice.
+    pub access: Access,
     /// Where messages make progress that can be posted, for a layer that has a progress thread.
     pub progress_by: ProgressBy,
     /// What a process does while nothing arrives.

@@ -8,7 +8,7 @@ use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_layers::plugin::extension::Extension;
 use netdyno_layers::plugin::half::PluginHalf;
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_plugin::site::{build_in, find_compiler};
 use netdyno_plugin::source::Source;
@@ -31,8 +31,7 @@ fn options(size_bytes: usize, face: Face) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         wait: Wait::Spin,
         faults: Faults::NONE,

@@ -1,7 +1,7 @@
 //! The traits of a layer under test, as the measurement patterns use it.
 
 use crate::logp::data::Transport;
-use crate::onesided::data::{Operation, Synchronisation};
+use crate::onesided::data::{Level, Memory, Operation, Synchronisation};
 use crate::order::Order;
 use crate::processor_time::{Accounts, MachineAccount};
 use crate::registration::data::MemorySystem;
@@ -225,8 +225,18 @@ pub trait Initiator: Time {
     /// Chooses the operation that every later call starts, and its size. No operation may be in flight.
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError>;
 
+    /// Returns the reliability level, if the layer has levels.
+    fn level(&self) -> Option<Level> {
+        None
+    }
+
     /// Returns the synchronisation of the operations, if the layer has several.
     fn synchronisation(&self) -> Option<Synchronisation> {
+        None
+    }
+
+    /// Returns whose memory is reached, if the layer has a choice.
+    fn memory(&self) -> Option<Memory> {
         None
     }
 

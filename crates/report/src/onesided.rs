@@ -3,7 +3,7 @@
 use crate::cell::{self, cell};
 use crate::figure::Figure;
 use crate::lines::Lines;
-use netdyno_measure::onesided::data::{Level, OnesidedLaunch, Operation, Synchronisation};
+use netdyno_measure::onesided::data::{Level, Memory, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::record::{Onesided, OperationFigures, TIMES, TransferTimes};
 use netdyno_measure::show::{Bytes, NONE, number_and_interval, rate, time_and_interval};
 use netdyno_measure::stats::median;
@@ -23,7 +23,16 @@ pub fn write(lines: &mut Lines, found: &Onesided) {
 /// Returns the reliability level and the synchronisation in words, as far as the layer has them.
 pub fn setting_in_words(found: &Onesided) -> impl Iterator<Item = &'static str> {
     let synchronisation = found.synchronisation.map(synchronisation_in_words);
-    found.level.map(level_in_words).into_iter().chain(synchronisation)
+    let memory = found.memory.map(memory_in_words);
+    found.level.map(level_in_words).into_iter().chain(synchronisation).chain(memory)
+}
+
+/// Returns in words whose memory it is.
+pub fn memory_in_words(memory: Memory) -> &'static str {
+    match memory {
+        Memory::Registered => "memory of the program, registered",
+        Memory::Allocated => "memory that the library has allocated",
+    }
 }
 
 /// Returns the synchronisation in words.

@@ -8,7 +8,7 @@ use netdyno_layers::catalogue::{Layer, able, half};
 use netdyno_layers::half::{ANY_CLIENT, Role};
 use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::{Face, LayerError};
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
 use std::net::SocketAddr;
@@ -48,8 +48,7 @@ fn options(layer: Layer, bind: SocketAddr) -> LayerOptions {
     LayerOptions {
         size_bytes: layer.max_transfer().min(LARGEST),
         face: Face::Sized,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         // A server may have no client for a long time.
         wait: Wait::Block,

@@ -4,7 +4,7 @@ use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::parameters::Dials;
@@ -27,10 +27,8 @@ pub enum Order {
         size_bytes: usize,
         /// The interface of the layer that the task uses.
         face: Face,
-        /// The reliability level of one-sided operations.
-        level: Level,
-        /// The synchronisation of one-sided operations.
-        synchronisation: Synchronisation,
+        /// How one-sided operations reach memory.
+        access: Access,
         /// Where messages make progress that are posted.
         progress_by: ProgressBy,
         /// The wait policy.

@@ -10,6 +10,7 @@ use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
 use netdyno_layers::half::server_at;
 use netdyno_measure::layer::Face;
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::Task;
 use std::net::SocketAddr;
@@ -156,9 +157,9 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         Task::Validate(planned) => planned.size_bytes,
         _ => bench.size_bytes,
     };
-    let (level, synchronisation) = match task {
-        Task::Onesided(plan) => (plan.level.unwrap_or_default(), plan.synchronisation),
-        _ => Default::default(),
+    let access = match task {
+        Task::Onesided(plan) => plan.access,
+        _ => Access::default(),
     };
     let is_requester = rank == REQUESTER;
     let progress_by = match task {
@@ -175,8 +176,7 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         is_requester,
         size_bytes,
         face,
-        level,
-        synchronisation,
+        access,
         progress_by,
         wait: bench.wait.to_string(),
         faults: bench.faults.map(|faults| faults.to_string()),

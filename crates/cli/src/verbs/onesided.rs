@@ -10,7 +10,7 @@ use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
 use netdyno_layers::catalogue::{Layer, able};
-use netdyno_measure::onesided::data::{Level, OnesidedLaunch, Synchronisation};
+use netdyno_measure::onesided::data::{Access, Level, Memory, OnesidedLaunch, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::reading::Reading;
@@ -68,6 +68,19 @@ pub struct OnesidedArgs {
         hide_short_help = true
     )]
     sync: Option<String>,
+
+    /// Choose whose memory is put into and got from [default: registered]
+    ///
+    /// Memory of netdyno that is registered with the library, or memory that the library allocates (MPI_Win_allocate,
+    /// ucp_mem_map). Within a host libraries may reach their own memory without the kernel.
+    #[arg(
+        long,
+        value_name = "MEMORY",
+        value_parser = ["registered", "allocated"],
+        help_heading = WHAT,
+        hide_short_help = true
+    )]
+    memory: Option<String>,
 }
 
 /// Measures and writes the result.
@@ -91,6 +104,16 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             "{layer} has no synchronisations to choose: use --sync with {able}"
         )));
     }
+    if args.memory.is_some()
+        && let Some(layer) = bench.over.iter().find(|layer| !layer.allocates())
+    {
+        let able = able(Layer::allocates);
+        return Err(Fault::BadInput(format!("{layer} has no choice of memory: use --memory with {able}")));
+    }
+    let memory = match args.memory.as_deref() {
+        Some("allocated") => Memory::Allocated,
+        _ => Memory::Registered,
+    };
     let synchronisation = match args.sync.as_deref() {
         Some("fence") => Synchronisation::Fence,
         Some("post") => Synchronisation::Post,
@@ -101,9 +124,8 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Some("reception") => Level::Reception,
         _ => Level::Delivery,
     };
-    let has_levels = bench.over.iter().all(|layer| layer.has_levels());
-    let level = has_levels.then_some(level);
-    let accessing = Accessing { largest_bytes: args.largest, level, synchronisation };
+    let access = Access { level, synchronisation, memory };
+    let accessing = Accessing { largest_bytes: args.largest, access };
     campaign::run(Box::new(accessing), &bench, ranks)
 }
 
@@ -111,8 +133,7 @@ pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
 #[derive(Debug)]
 struct Accessing {
     largest_bytes: usize,
-    level: Option<Level>,
-    synchronisation: Synchronisation,
+    access: Access,
 }
 
 impl Method for Accessing {
@@ -120,8 +141,8 @@ impl Method for Accessing {
         let &Terms { launch, budget_ns, seed, .. } = terms;
         // The first launch chooses the numbers of operations for all launches.
         let shape = Data::first::<OnesidedLaunch>(before).map(|data| data.shape.clone());
-        let &Self { largest_bytes, level, synchronisation } = self;
-        Task::Onesided(OnesidedPlan { launch, shape, level, synchronisation, largest_bytes, budget_ns, seed })
+        let &Self { largest_bytes, access } = self;
+        Task::Onesided(OnesidedPlan { launch, shape, access, largest_bytes, budget_ns, seed })
     }
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {

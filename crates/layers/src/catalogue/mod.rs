@@ -221,6 +221,12 @@ impl Layer {
         matches!(self, Self::ViShm | Self::ViUdp)
     }
 
+    /// Returns whether the layer may allocate the memory of one-sided operations. A layer of the user's own says so
+    /// when it is opened.
+    pub const fn allocates(self) -> bool {
+        matches!(self, Self::Mpi | Self::Ucx(_) | Self::Plugin)
+    }
+
     /// Returns whether one-sided operations have several synchronisations.
     pub const fn has_synchronisations(self) -> bool {
         matches!(self, Self::Mpi)

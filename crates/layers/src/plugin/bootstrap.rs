@@ -1,7 +1,7 @@
 //! Exchange of bytes between the processes of a job before netdyno connects them: through MPI, whose launcher
 //! has started them.
 
-use super::extension::{Extension, Room};
+use super::extension::{Extension, Room, Use};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::{Channel, Place, Uses};
@@ -20,7 +20,9 @@ impl Bootstrap {
         let room = Room { slots: 1, largest: 1, memory: (1, 1) };
         // MPI assigns the ranks.
         let place = Place { rank: 0, ranks: 1 };
-        Ok(Self { channel: Extension::mpi()?.open_among_others(room, place, Uses::Messages, Wait::Spin)? })
+        Ok(Self {
+            channel: Extension::mpi()?.open_among_others(room, place, Use::of(Uses::Messages, Wait::Spin))?,
+        })
     }
 
     /// Returns this process's rank, and the number of processes.

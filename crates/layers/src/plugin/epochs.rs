@@ -12,7 +12,7 @@ use crate::peer_wait::BLOCK_AT_MOST;
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
-use netdyno_measure::onesided::data::{Operation, Synchronisation};
+use netdyno_measure::onesided::data::{Memory, Operation, Synchronisation};
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::Channel;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +66,10 @@ impl Initiator for EpochInitiator {
 
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
         self.port.choose(operation, bytes)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.port.memory()
     }
 
     fn synchronisation(&self) -> Option<Synchronisation> {

@@ -3,6 +3,7 @@
 use super::parameter::Parameter;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
+use netdyno_measure::onesided::data::Memory;
 use netdyno_plugin::channel::{Channel, Opening, Place, Uses};
 use netdyno_plugin::plugin::Plugin;
 use netdyno_plugin::site::{build, find};
@@ -93,8 +94,7 @@ impl Extension {
         &self,
         room: Room,
         place: Place,
-        uses: Uses,
-        wait: Wait,
+        Use { uses, memory: of_whom, wait }: Use,
     ) -> Result<Channel, LayerError> {
         let Room { slots, largest, memory } = room;
         let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
@@ -110,15 +110,21 @@ impl Extension {
         if uses == Uses::Fence && !plugin.fences() || uses == Uses::Post && !plugin.posts() {
             return Err(LayerError(format!("{} has no epochs of this kind: use --sync lock", plugin.name())));
         }
-        let blocks = wait.sleeps();
+        let allocates = of_whom == Memory::Allocated;
+        if allocates && !plugin.allocates() {
+            let name = plugin.name();
+            return Err(LayerError(format!(
+                "{name} allocates no memory of its own: use --memory registered"
+            )));
+        }
         let opening = Opening {
             place,
             slots,
             largest,
             memory,
             uses,
-            blocks,
-            allocates: false,
+            blocks: wait.sleeps(),
+            allocates,
             settings: &self.settings,
         };
         Channel::open(plugin, &opening).map_err(LayerError::new)
@@ -129,10 +135,9 @@ impl Extension {
         &self,
         room: Room,
         place: Place,
-        uses: Uses,
-        wait: Wait,
+        usage: Use,
     ) -> Result<Channel, LayerError> {
-        let channel = self.open(room, place, uses, wait)?;
+        let channel = self.open(room, place, usage)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(
                 "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",
@@ -140,6 +145,23 @@ impl Extension {
             )));
         }
         Ok(channel)
+    }
+}
+
+/// How a channel is used.
+pub(super) struct Use {
+    /// For what.
+    pub(super) uses: Uses,
+    /// Whose memory is put into and got from.
+    pub(super) memory: Memory,
+    /// The wait policy.
+    pub(super) wait: Wait,
+}
+
+impl Use {
+    /// Returns the use without memory of the library.
+    pub(super) fn of(uses: Uses, wait: Wait) -> Self {
+        Self { uses, memory: Memory::Registered, wait }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A group of processes: each has one channel to all others, with receives from any process.
 
 use super::address::{connect, own_address};
-use super::extension::{Extension, Room, check_size};
+use super::extension::{Extension, Room, Use, check_size};
 use super::queues::{LINE, Queues};
 use crate::group::links::{Links, RealMember};
 use crate::group::{Attendant, Gathering, Place, no_peer_of_itself};
@@ -37,7 +37,7 @@ impl PluginGathering {
         let slots = window * peers;
         let own = channel::Place { rank: place.rank, ranks: place.procs };
         let room = Room { slots, largest: options.size_bytes, memory: (slots * stride, options.size_bytes) };
-        let mut channel = extension.open_among_others(room, own, Uses::Messages, options.wait)?;
+        let mut channel = extension.open_among_others(room, own, Use::of(Uses::Messages, options.wait))?;
         check_size(&channel, options.size_bytes)?;
         let address = own_address(&mut channel)?;
         Ok(Self { channel, address, place, window, options })

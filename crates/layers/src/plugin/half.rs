@@ -2,7 +2,7 @@
 
 use super::address::{connect, own_address};
 use super::epochs::{self, EpochInitiator, Exposer};
-use super::extension::{Extension, Room, check_size};
+use super::extension::{Extension, Room, Use, check_size};
 use super::messages::{self, PluginMessages};
 use super::one_sided::{self, PluginInitiator, Port, Registered};
 use super::own_requests::OwnWire;
@@ -14,7 +14,7 @@ use crate::messages::worker::RealMessenger;
 use crate::options::LayerOptions;
 use crate::requests::{RealReplier, RealRequester};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::onesided::data::Synchronisation;
+use netdyno_measure::onesided::data::{Access, Synchronisation};
 use netdyno_measure::task::{AnySize, Messages, OneSided, Subject};
 use netdyno_plugin::channel::{Channel, Place, Uses};
 
@@ -44,7 +44,9 @@ impl PluginHalf {
             Face::OneSided => one_sided::room(),
             _ => Room { slots: requests::SLOTS, largest, memory: requests::memory(largest) },
         };
-        let mut channel = extension.open_among_others(room, place, uses, options.wait)?;
+        let memory = options.access.memory;
+        let mut channel =
+            extension.open_among_others(room, place, Use { uses, memory, wait: options.wait })?;
         if options.face == Face::Messages && !channel.plugin().messages() {
             let name = channel.plugin().name();
             return Err(LayerError(format!(
@@ -106,7 +108,7 @@ impl PluginHalf {
 
 /// Returns what the channel is used for.
 fn uses(options: &LayerOptions) -> Uses {
-    match (options.face, options.synchronisation) {
+    match (options.face, options.access.synchronisation) {
         (Face::OneSided, Synchronisation::Lock) => Uses::OneSided,
         (Face::OneSided, Synchronisation::Fence) => Uses::Fence,
         (Face::OneSided, Synchronisation::Post) => Uses::Post,
@@ -124,7 +126,8 @@ impl Half for PluginHalf {
     }
 
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
-        let LayerOptions { size_bytes, face, synchronisation, wait, .. } = self.options;
+        let LayerOptions { size_bytes, face, access: Access { synchronisation, .. }, wait, .. } =
+            self.options;
         let asks = self.channel.plugin().requests();
         let window = requests::window(size_bytes);
         Ok(match face {
@@ -145,7 +148,7 @@ impl Half for PluginHalf {
     }
 
     fn replier(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Replier>, LayerError> {
-        let LayerOptions { face, synchronisation, wait, .. } = self.options;
+        let LayerOptions { face, access: Access { synchronisation, .. }, wait, .. } = self.options;
         Ok(match face {
             Face::Messages => Box::new(Support::new(self.messages(peer)?)),
             Face::OneSided if synchronisation != Synchronisation::Lock => Box::new(self.exposer(peer)?),

@@ -1,6 +1,6 @@
 //! Registration of memory with a layer in C, by one process alone.
 
-use super::extension::{Extension, Room};
+use super::extension::{Extension, Room, Use};
 use crate::registrar::MemoryLayer;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
@@ -22,7 +22,7 @@ impl PluginMemory {
     pub(crate) fn open(extension: &Extension) -> Result<Self, LayerError> {
         let room = Room { slots: 1, largest: 1, memory: (1, 1) };
         let place = Place { rank: 0, ranks: 1 };
-        let mut channel = extension.open(room, place, Uses::Memory, Wait::Spin)?;
+        let mut channel = extension.open(room, place, Use::of(Uses::Memory, Wait::Spin))?;
         channel.renew_ground(SPARE, 1).map_err(LayerError::new)?;
         channel.touch_ground(SPARE);
         let library = channel.description();

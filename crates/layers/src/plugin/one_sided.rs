@@ -10,7 +10,7 @@ use crate::peer_wait::PeerWait;
 use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
-use netdyno_measure::onesided::data::{Operation, Synchronisation};
+use netdyno_measure::onesided::data::{Memory, Operation, Synchronisation};
 use netdyno_measure::order::Order;
 use netdyno_plugin::channel::{Channel, RegionId, Transfer};
 
@@ -27,16 +27,16 @@ pub(super) fn room() -> Room {
     Room { slots: WINDOW, largest: Order::LEN, memory: messages::memory(Order::LEN, WINDOW) }
 }
 
-/// The registered memory of a process, which both ends name.
+/// The memory of a process, which both ends name.
 pub(super) struct Registered {
     region: RegionId,
     bytes: usize,
 }
 
 impl Registered {
-    /// Registers `bytes` bytes, and fills them.
+    /// Registers or allocates `bytes` bytes, and fills them.
     pub(super) fn new(channel: &mut Channel, bytes: usize) -> Result<Self, LayerError> {
-        let region = channel.register(bytes).map_err(LayerError::new)?;
+        let region = channel.make_region(bytes).map_err(LayerError::new)?;
         channel.write_region(region, 0, &vec![FILL; bytes]).map_err(LayerError::new)?;
         Ok(Self { region, bytes })
     }
@@ -79,6 +79,12 @@ impl Port {
 
     pub(super) fn largest(&self) -> usize {
         self.local.bytes
+    }
+
+    /// Returns whose memory is reached, if the layer has a choice.
+    pub(super) fn memory(&self) -> Option<Memory> {
+        let memory = if self.channel.allocates() { Memory::Allocated } else { Memory::Registered };
+        self.channel.plugin().allocates().then_some(memory)
     }
 
     pub(super) fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
@@ -148,6 +154,10 @@ impl Initiator for PluginInitiator {
 
     fn choose(&mut self, operation: Operation, bytes: usize) -> Result<(), LayerError> {
         self.port.choose(operation, bytes)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.port.memory()
     }
 
     fn synchronisation(&self) -> Option<Synchronisation> {

@@ -16,7 +16,7 @@ use crate::time::{RealTime, in_real_time};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::{Initiator, LayerError};
 use netdyno_measure::logp::data::Transport;
-use netdyno_measure::onesided::data::{Level, Operation};
+use netdyno_measure::onesided::data::{Access, Level, Operation};
 use netdyno_stack::vi::{
     Consumer, Finished, Level as ViLevel, Operation as Descriptor, PieceId, Remote, Side, WireKind,
 };
@@ -49,7 +49,7 @@ pub(super) struct ViOneSided {
 impl ViOneSided {
     /// Opens a VI of the options' level, with memory of their size.
     pub(super) fn open(wire: WireKind, options: &LayerOptions) -> Result<Self, LayerError> {
-        let &LayerOptions { level, wait, size_bytes: largest, .. } = options;
+        let &LayerOptions { access: Access { level, .. }, wait, size_bytes: largest, .. } = options;
         let mut consumer = Consumer::open(wire, FIRST_RECEIVE + RECEIVES).map_err(LayerError::new)?;
         let local = filled(&mut consumer, largest)?;
         let open = consumer.allocate(largest).map_err(LayerError::new)?;
@@ -218,6 +218,10 @@ impl Initiator for ViInitiator {
         let described = work(consumer, descriptor, (self.end.local, 0, bytes), immediate);
         (0..WINDOW).for_each(|at| consumer.describe(at, &described));
         Ok(())
+    }
+
+    fn level(&self) -> Option<Level> {
+        Some(self.end.level)
     }
 
     fn window(&self) -> usize {

@@ -10,7 +10,7 @@ use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::signature::SignaturePlan;
 use netdyno_measure::layer::{Face, Messenger, Transfer};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
-use netdyno_measure::onesided::data::{Level, Operation, Synchronisation};
+use netdyno_measure::onesided::data::{Access, Level, Memory, Operation, Synchronisation};
 use netdyno_measure::onesided::pattern::OnesidedPlan;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -171,57 +171,68 @@ fn overlap_of(ground: &dyn Ground, batch: usize, progress_by: ProgressBy) {
     }
 }
 
-/// At every level, and with every synchronisation, an operation starts before it is complete here, and is complete here
+/// Returns all ways in which a layer reaches memory.
+fn accesses(layer: Layer) -> Vec<Access> {
+    // The example plugins allocate no memory.
+    let allocates = layer.allocates() && layer != Layer::Plugin;
+    let levels = [Level::Unreliable, Level::Delivery, Level::Reception];
+    let levels = if layer.has_levels() { levels.to_vec() } else { vec![Level::default()] };
+    let synchronisations = [Synchronisation::Lock, Synchronisation::Fence, Synchronisation::Post];
+    let synchronisations = &synchronisations[..if layer.has_synchronisations() { 3 } else { 1 }];
+    let memories = &[Memory::Registered, Memory::Allocated][..if allocates { 2 } else { 1 }];
+    let mut all = Vec::new();
+    for level in levels {
+        for &synchronisation in synchronisations {
+            all.extend(memories.iter().map(|&memory| Access { level, synchronisation, memory }));
+        }
+    }
+    all
+}
+
+/// With every way to reach memory, an operation starts before it is complete here, and is complete here
 /// before it is there.
 fn transfers(ground: &dyn Ground) {
     let layer = ground.layer();
-    let levels = if layer.has_levels() {
-        [Level::Unreliable, Level::Delivery, Level::Reception].map(Some).to_vec()
-    } else {
-        vec![None]
-    };
-    let synchronisations = if layer.has_synchronisations() {
-        vec![Synchronisation::Lock, Synchronisation::Fence, Synchronisation::Post]
-    } else {
-        vec![Synchronisation::Lock]
-    };
-    let each = |level| synchronisations.iter().map(move |&synchronisation| (level, synchronisation));
-    for (level, synchronisation) in levels.into_iter().flat_map(each) {
+    for access in accesses(layer) {
         let largest_bytes = LARGE + 1;
         let task = Task::Onesided(OnesidedPlan {
             launch: 0,
             shape: None,
-            level,
-            synchronisation,
+            access,
             largest_bytes,
             budget_ns: 1e8,
             seed: 1,
         });
-        let level = level.unwrap_or_default();
-        let chosen = LayerOptions { level, synchronisation, ..options(largest_bytes, Face::OneSided) };
+        let chosen = LayerOptions { access, ..options(largest_bytes, Face::OneSided) };
         let Some(data) = ground.measure(chosen, &task) else { continue };
         let Data::Onesided(data) = data else { panic!("{data:?}") };
-        let level = data.level;
+        let Access { level, synchronisation, memory } = access;
+        assert_eq!(data.level, layer.has_levels().then_some(level), "{layer}");
         assert_eq!(data.synchronisation, layer.has_synchronisations().then_some(synchronisation), "{layer}");
+        assert_eq!(data.memory.unwrap_or_default(), memory, "{layer}");
         let has = |operation| data.shape.transfers.iter().any(|shape| shape.operation == operation);
-        assert!(has(Operation::Put), "{layer} {level:?}");
-        assert_eq!(has(Operation::Get), level != Some(Level::Unreliable), "{layer} {level:?}");
+        assert!(has(Operation::Put), "{layer} {access:?}");
+        assert_eq!(has(Operation::Get), data.level != Some(Level::Unreliable), "{layer} {access:?}");
         for (shape, times) in data.shape.transfers.iter().zip(&data.transfers) {
             let first = |batches: &[f64]| batches.first().copied().unwrap();
             let has_local = shape.operation.shows_local(data.synchronisation);
-            assert_eq!(times.local_ns.is_empty(), !has_local, "{layer} {synchronisation:?}: {shape:?}");
+            assert_eq!(times.local_ns.is_empty(), !has_local, "{layer} {access:?}: {shape:?}");
             let complete_ns = times.local_ns.first().or(times.remote_ns.first()).copied().unwrap();
             // Each reading of the clock is taken off, and takes sometimes less.
             let slack_ns = 3.0 * data.timer_ns;
             assert!(
                 first(&times.start_ns) <= complete_ns + slack_ns,
-                "{layer} {level:?}: {shape:?} {times:?}"
+                "{layer} {access:?}: {shape:?} {times:?}"
             );
-            assert_eq!(times.remote_ns.is_empty(), shape.operation.fetches(), "{layer} {level:?}: {shape:?}");
+            assert_eq!(
+                times.remote_ns.is_empty(),
+                shape.operation.fetches(),
+                "{layer} {access:?}: {shape:?}"
+            );
             let is_later = times.remote_ns.first().is_none_or(|&ns| ns + slack_ns >= complete_ns);
             assert!(
                 is_later && times.gap_ns.len() == times.start_ns.len(),
-                "{layer} {level:?}: {shape:?} {times:?}"
+                "{layer} {access:?}: {shape:?} {times:?}"
             );
         }
         let largest = data.shape.transfers.iter().map(|shape| shape.size_bytes).max();

@@ -9,7 +9,7 @@ use netdyno_layers::sim::{self, SimMessenger};
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Activity, Assignment, Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::faults::Faults;
@@ -53,8 +53,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,

@@ -143,9 +143,12 @@ fn one_process_of_a_job() {
     let done = std::panic::catch_unwind(|| match &task[..] {
         "conform" => conform(&folder),
         "gather" => gather(&folder),
-        "one_sided" => one_sided(&folder),
-        "fence" => epochs(&folder, Uses::Fence),
-        "post" => epochs(&folder, Uses::Post),
+        "one_sided" => one_sided(&folder.join(&task), false),
+        "one_sided allocated" => one_sided(&folder.join(&task), true),
+        "fence" => epochs(&folder.join(&task), Uses::Fence, false),
+        "fence allocated" => epochs(&folder.join(&task), Uses::Fence, true),
+        "post" => epochs(&folder.join(&task), Uses::Post, false),
+        "post allocated" => epochs(&folder.join(&task), Uses::Post, true),
         "open" => open(),
         "death" => death(),
         other => panic!("what is {other}?"),
@@ -290,26 +293,29 @@ fn the_processes_of_a_job_find_each_other() {
     }
 }
 
-/// Each process puts into the other's memory and gets from it, without calls of the other for that.
-fn one_sided(folder: &Path) {
-    const BYTES: usize = 1 << 20;
+/// Returns MPI for one-sided operations, with memory that MPI allocates if `allocates`. The launcher assigns the
+/// ranks.
+fn open_one_sided(uses: Uses, allocates: bool) -> Channel {
     let file = std::env::var_os("NETDYNO_PLUGIN_MPI").unwrap();
-    // The launcher assigns the ranks. This rank is not used.
-    let place = channel::Place { rank: 0, ranks: 2 };
-    let memory = (64, 64);
     let opening = Opening {
-        place,
-        slots: 2,
+        place: channel::Place { rank: 0, ranks: 2 },
+        slots: 8,
         largest: 64,
-        memory,
-        uses: Uses::OneSided,
+        memory: (64, 64),
+        uses,
         blocks: false,
-        allocates: false,
+        allocates,
         settings: &[],
     };
-    let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
+    Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap()
+}
+
+/// Each process puts into the other's memory and gets from it, without calls of the other for that.
+fn one_sided(said: &Path, allocates: bool) {
+    const BYTES: usize = 1 << 20;
+    let mut channel = open_one_sided(Uses::OneSided, allocates);
     let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
-    let region = channel.register(2 * BYTES).unwrap();
+    let region = channel.make_region(2 * BYTES).unwrap();
     channel.write_region(region, 0, &vec![rank as u8; 2 * BYTES]).unwrap();
     let key = channel.key(region).unwrap();
     let keys = channel.gather(&key).unwrap().unwrap();
@@ -345,7 +351,7 @@ fn one_sided(folder: &Path) {
     channel.gather(&[0]).unwrap();
     channel.deregister(region).unwrap();
     if rank == 0 {
-        fs::write(folder.join("one_sided"), "reached\n").unwrap();
+        fs::write(said, "reached\n").unwrap();
     }
 }
 
@@ -359,22 +365,20 @@ fn complete(channel: &mut Channel, slot: usize) {
 #[test]
 fn memory_is_reached_by_put_and_get() {
     for mpi in Mpi::all() {
-        assert_eq!(mpi.says("one_sided"), "reached\n");
+        for task in ["one_sided", "one_sided allocated"] {
+            assert_eq!(mpi.says(task), "reached\n", "{task}");
+        }
     }
 }
 
 /// In epochs of rank 0, bytes of odd ranges reach the memory of rank 1 and come from there. Rank 1 looks at its memory
 /// as soon as its part of the epoch is over.
-fn epochs(folder: &Path, uses: Uses) {
+fn epochs(said: &Path, uses: Uses, allocates: bool) {
     const LARGEST: usize = 600_001;
     const ROOM: usize = LARGEST + 16;
-    let file = std::env::var_os("NETDYNO_PLUGIN_MPI").unwrap();
-    let place = channel::Place { rank: 0, ranks: 2 };
-    let opening =
-        Opening { place, slots: 8, largest: 64, memory: (64, 64), uses, blocks: false, settings: &[] };
-    let mut channel = Channel::open(Plugin::load(Path::new(&file)).unwrap(), &opening).unwrap();
+    let mut channel = open_one_sided(uses, allocates);
     let (rank, other) = (channel.place().rank, 1 - channel.place().rank);
-    let region = channel.register(ROOM).unwrap();
+    let region = channel.make_region(ROOM).unwrap();
     let key = channel.key(region).unwrap();
     let keys = channel.gather(&key).unwrap().unwrap();
     let bytes_of = |rank: usize, from: usize, bytes: usize| -> Vec<u8> {
@@ -431,8 +435,7 @@ fn epochs(folder: &Path, uses: Uses) {
     channel.gather(&[0]).unwrap();
     channel.deregister(region).unwrap();
     if rank == 0 {
-        let task = if uses == Uses::Fence { "fence" } else { "post" };
-        fs::write(folder.join(task), "reached\n").unwrap();
+        fs::write(said, "reached\n").unwrap();
     }
 }
 
@@ -447,7 +450,7 @@ fn expose(channel: &mut Channel, other: usize) {
 #[test]
 fn memory_is_reached_in_epochs() {
     for mpi in Mpi::all() {
-        for task in ["fence", "post"] {
+        for task in ["fence", "fence allocated", "post", "post allocated"] {
             assert_eq!(mpi.says(task), "reached\n", "{task}");
         }
     }

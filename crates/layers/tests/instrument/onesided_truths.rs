@@ -4,7 +4,7 @@
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
 use netdyno_layers::sim::SimInitiator;
-use netdyno_measure::onesided::data::{OnesidedLaunch, Operation, Synchronisation};
+use netdyno_measure::onesided::data::{Access, OnesidedLaunch, Operation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::{self, OnesidedPlan};
 use netdyno_measure::onesided::record::{Onesided, TransferTimes};
@@ -60,8 +60,7 @@ fn launches(drawn: &Drawn, seed: u64) -> Vec<OnesidedLaunch> {
         let plan = OnesidedPlan {
             launch,
             shape: shape.clone(),
-            level: None,
-            synchronisation: Synchronisation::default(),
+            access: Access::default(),
             largest_bytes: drawn.largest_bytes,
             budget_ns: 1e8,
             seed: seed ^ launch as u64,

@@ -5,7 +5,7 @@ use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::{Half, Replier, Role};
 use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::{Face, LayerError, Messenger};
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
@@ -24,8 +24,7 @@ pub fn options(size_bytes: usize) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face: Face::Messages,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         wait: Wait::Yield,
         faults: Faults::NONE,

@@ -5,7 +5,7 @@ use netdyno_layers::catalogue::{Layer, half};
 use netdyno_layers::half::Role;
 use netdyno_layers::options::{DialOptions, LayerOptions};
 use netdyno_measure::layer::Face;
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,8 +23,7 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     LayerOptions {
         size_bytes,
         face,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         wait: Wait::Block,
         faults: Faults::NONE,

@@ -76,6 +76,28 @@ pub enum Synchronisation {
     Post,
 }
 
+/// The memory that one-sided operations reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// Memory of the program, registered with the library.
+    #[default]
+    Registered,
+    /// Memory that the library allocates. Within a host it may reach it without the kernel.
+    Allocated,
+}
+
+/// How operations reach the target's memory. A layer that has no choice ignores it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// The reliability level of Virtual Interfaces.
+    pub level: Level,
+    /// Whether and how the target takes part.
+    pub synchronisation: Synchronisation,
+    /// Whose memory it is.
+    pub memory: Memory,
+}
+
 /// The steps of the measurement, the same in all launches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OnesidedShape {
@@ -111,6 +133,9 @@ pub struct OnesidedLaunch {
     /// The synchronisation; null if the layer has one alone.
     #[serde(default)]
     pub synchronisation: Option<Synchronisation>,
+    /// Whose memory is reached; null if the layer has no choice.
+    #[serde(default)]
+    pub memory: Option<Memory>,
     /// The steps of the measurement.
     pub shape: OnesidedShape,
     /// Cost of one reading of the clock.

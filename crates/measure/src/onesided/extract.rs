@@ -27,6 +27,7 @@ pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Opti
     let is_like = |launch: &OnesidedLaunch| {
         launch.level == first.level
             && launch.synchronisation == first.synchronisation
+            && launch.memory == first.memory
             && launch.shape == *shape
             && launch.transfers.len() == shape.transfers.len()
     };
@@ -40,6 +41,7 @@ pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Opti
     let found = Onesided {
         level: first.level,
         synchronisation: first.synchronisation,
+        memory: first.memory,
         operations: operations.map(|rows| launches.operation(rows)).collect(),
         launches: data.to_vec(),
     };

@@ -8,9 +8,7 @@
 //! which one is twice as long, show the time for each operation of a stream. If the layer has epochs, a single operation
 //! and a row are in an epoch each. Its opening is not timed, and its closing is.
 
-use super::data::{
-    Level, OnesidedLaunch, OnesidedShape, Operation, Synchronisation, TransferData, TransferShape,
-};
+use super::data::{Access, OnesidedLaunch, OnesidedShape, Operation, TransferData, TransferShape};
 use crate::bench::Bench;
 use crate::layer::{Initiator, LayerError};
 use crate::stats::{median, trimmed_mean};
@@ -45,10 +43,8 @@ pub struct OnesidedPlan {
     pub launch: usize,
     /// Numbers of operations, if an earlier launch of the run chose them.
     pub shape: Option<OnesidedShape>,
-    /// The reliability level; `None` if the layer has no levels.
-    pub level: Option<Level>,
-    /// The synchronisation, for a layer that has several.
-    pub synchronisation: Synchronisation,
+    /// How the target's memory is reached.
+    pub access: Access,
     /// The largest size, in bytes.
     pub largest_bytes: usize,
     /// Time budget of the whole launch, on the layer's clock.
@@ -73,8 +69,9 @@ pub fn run<I: Initiator>(
     };
     let mut data = OnesidedLaunch {
         launch: plan.launch,
-        level: plan.level,
+        level: bench.layer.level(),
         synchronisation: bench.layer.synchronisation(),
+        memory: bench.layer.memory(),
         timer_ns: bench.timer_ns,
         transfers: vec![TransferData::default(); shape.transfers.len()],
         shape,

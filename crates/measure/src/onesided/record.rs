@@ -1,6 +1,6 @@
 //! The record of the verb `onesided`.
 
-use super::data::{Level, OnesidedLaunch, Operation, Synchronisation};
+use super::data::{Level, Memory, OnesidedLaunch, Operation, Synchronisation};
 use crate::record::parameter::{Parameter, PerByte};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ pub struct Onesided {
     /// The synchronisation; null if the layer has one alone.
     #[serde(default)]
     pub synchronisation: Option<Synchronisation>,
+    /// Whose memory is reached; null if the layer has no choice.
+    #[serde(default)]
+    pub memory: Option<Memory>,
     /// The operations that the layer has.
     pub operations: Vec<OperationFigures>,
     /// The data of every launch.

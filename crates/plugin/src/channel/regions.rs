@@ -85,6 +85,11 @@ impl Channel {
         }
     }
 
+    /// Reports whether the layer allocates the memory of put and get.
+    pub fn allocates(&self) -> bool {
+        self.allocate.is_some()
+    }
+
     fn allocate(&mut self, allocate: abi::Allocate, bytes: usize) -> Result<RegionId, PluginError> {
         let mut start = null_mut();
         // SAFETY: the channel is open, and `start` is a local variable.

@@ -1,6 +1,6 @@
 //! Warnings about a comparison: reasons other than the layers that may explain a ratio.
 
-use crate::onesided::{level_in_words, synchronisation_in_words};
+use crate::onesided::{level_in_words, memory_in_words, synchronisation_in_words};
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
@@ -63,6 +63,11 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         let synchronisation = result.found.onesided().and_then(|found| found.synchronisation);
         synchronisation_in_words(synchronisation.unwrap_or_default()).to_owned()
     };
+    // The memory of an earlier version was always registered.
+    let memory = |result: &LayerResult| {
+        let memory = result.found.onesided().and_then(|found| found.memory);
+        memory_in_words(memory.unwrap_or_default()).to_owned()
+    };
     [
         difference("wait_differs", "the way to wait", &a.wait, &b.wait),
         difference(
@@ -82,6 +87,7 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
             &synchronisation(a),
             &synchronisation(b),
         ),
+        difference("memory_differs", "the memory", &memory(a), &memory(b)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
         difference(

@@ -12,7 +12,7 @@ use netdyno_layers::options::LayerOptions;
 use netdyno_measure::contention::cues::Cues;
 use netdyno_measure::contention::step::{Counted, Cue};
 use netdyno_measure::layer::{Face, LayerError};
-use netdyno_measure::onesided::data::{Level, Synchronisation};
+use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_protocol::faults::Faults;
 use std::sync::atomic::Ordering;
@@ -55,8 +55,7 @@ fn take_place(control: &mut Control<Order>, opening: Opening, wait: Wait) -> Res
     let options = LayerOptions {
         size_bytes,
         face: Face::Requests,
-        level: Level::default(),
-        synchronisation: Synchronisation::default(),
+        access: Access::default(),
         progress_by: ProgressBy::default(),
         wait,
         faults,
