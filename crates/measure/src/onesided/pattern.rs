@@ -65,7 +65,7 @@ pub fn run<I: Initiator>(
     let mut bench = Bench::new(initiator, plan.budget_ns);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => choose(&mut bench, plan.largest_bytes)?,
+        None => choose(&mut bench, plan.largest_bytes, progress)?,
     };
     let mut data = OnesidedLaunch {
         launch: plan.launch,
@@ -88,7 +88,11 @@ pub fn run<I: Initiator>(
 }
 
 /// Chooses sizes and numbers of operations for all launches.
-fn choose<I: Initiator>(bench: &mut Bench<'_, I>, largest: usize) -> Result<OnesidedShape, LayerError> {
+fn choose<I: Initiator>(
+    bench: &mut Bench<'_, I>,
+    largest: usize,
+    progress: &mut dyn FnMut(f64),
+) -> Result<OnesidedShape, LayerError> {
     let mut transfers = Vec::new();
     for operation in Operation::ALL {
         if !bench.layer.operations().contains(&operation) {
@@ -100,6 +104,7 @@ fn choose<I: Initiator>(bench: &mut Bench<'_, I>, largest: usize) -> Result<Ones
         };
         for size_bytes in sizes {
             transfers.push(pilot(bench, operation, size_bytes)?);
+            progress(0.0);
         }
     }
     Ok(OnesidedShape { transfers })
