@@ -1,9 +1,11 @@
 //! `netdyno onesided`, end to end.
 
-use crate::common::schemas::record;
+use crate::common::schemas::{record, record_text};
 use crate::common::{error_of, stdout_of};
 use netdyno_measure::onesided::data::Operation;
 use netdyno_measure::record::Status;
+use serde_json::Value;
+use std::fs;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us,G=1ns/B";
 
@@ -51,6 +53,46 @@ fn the_forms_of_a_result() {
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
 }
 
+/// Results of different synchronisations, or levels, are compared with a warning. A record without a synchronisation is
+/// of an earlier version, which had locks only.
+#[test]
+fn a_comparison_tells_the_settings_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        record_text(&["onesided", "--over", "sim", "--truth", TRUTH, "--launches", "6", "--largest", "1KiB"]);
+    let with = |setting: &str, value: &str| {
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        let result = &mut record["results"][0];
+        result[setting] = value.into();
+        for launch in result["launches"].as_array_mut().unwrap() {
+            launch[setting] = value.into();
+        }
+        let file = folder.path().join(format!("{value}.json"));
+        fs::write(&file, record.to_string()).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let plain = folder.path().join("plain.json");
+    fs::write(&plain, &text).unwrap();
+    let plain = plain.to_str().unwrap().to_owned();
+    let lock = with("synchronisation", "lock");
+    let fence = with("synchronisation", "fence");
+    let compared = |a: &str, b: &str| stdout_of(&["compare", a, b, "--format", "json"]);
+    for (a, b) in [(&lock, &fence), (&plain, &fence)] {
+        let found = compared(a, b);
+        assert!(
+            found.contains("synchronisation_differs") && found.contains("epochs between fences"),
+            "{found}"
+        );
+    }
+    assert!(!compared(&plain, &lock).contains("synchronisation_differs"));
+    let levels = compared(&with("level", "delivery"), &with("level", "reception"));
+    assert!(levels.contains("level_differs") && levels.contains("reliable reception"), "{levels}");
+    let table = stdout_of(&["report", &fence, "--format", "table", "--out", "-"]);
+    assert!(table.contains("epochs between fences"), "{table}");
+    let page = stdout_of(&["report", &fence, "--format", "html", "--out", "-"]);
+    assert!(page.contains("epochs between fences"));
+}
+
 #[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let cases: &[(&[&str], &str)] = &[
@@ -62,6 +104,12 @@ fn bad_input_is_one_line_and_exit_code_2() {
         ),
         (&["onesided", "--over", "am+shm", "--level", "reception"], "am+shm has no reliability levels"),
         (&["onesided", "--over", "vi+shm", "--level", "best"], "reception"),
+        (
+            &["onesided", "--over", "am+shm", "--sync", "fence"],
+            "am+shm has no synchronisations to choose: use --sync with mpi",
+        ),
+        (&["onesided", "--over", "sim", "--truth", TRUTH, "--sync", "lock"], "sim has no synchronisations"),
+        (&["onesided", "--over", "mpi", "--sync", "flush"], "lock, fence, post"),
         (&["onesided", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["onesided", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),
     ];

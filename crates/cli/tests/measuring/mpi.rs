@@ -1,16 +1,21 @@
 //! MPI as a layer, with workers started by the launcher.
 
 use crate::common::mpi::{compilers, launcher, prepare};
-use crate::common::{alone, beside, netdyno};
-use netdyno_measure::record::{Found, LayerResult, Paper, Record};
+use crate::common::{alone, beside, netdyno, workers_of};
+use netdyno_measure::onesided::data::{Operation, Synchronisation};
+use netdyno_measure::record::{Found, LayerResult, Paper, Record, Status};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Returns a command with a short measurement over one MPI, with two processes.
 fn measuring(compiler: &Path, verb: &[&str]) -> Command {
     let launcher = format!("'{}' -n {{n}}", launcher(compiler).display());
-    let short = ["--over", "mpi", "--launches", "1", "--max-time", "1s", "--launcher", &launcher];
-    let mut command = netdyno(&[verb, &short, &["--format", "json"]].concat());
+    let short = ["--over", "mpi", "--launches", "1", "--launcher", &launcher];
+    let time: &[&str] = if verb.contains(&"--max-time") { &[] } else { &["--max-time", "1s"] };
+    let mut command = netdyno(&[verb, &short, time, &["--format", "json"]].concat());
     prepare(&mut command, compiler);
     command
 }
@@ -36,6 +41,93 @@ fn every_verb_measures_mpi_and_the_record_says_which() {
             if !matches!(result.found, Found::Contention(_)) {
                 assert!(result.library.as_ref().unwrap().contains("MPI"), "{:?}", result.library);
             }
+        }
+    }
+}
+
+#[test]
+fn every_synchronisation_is_measured_and_named() {
+    let _alone = alone();
+    for compiler in compilers() {
+        for (sync, synchronisation) in [
+            ("lock", Synchronisation::Lock),
+            ("fence", Synchronisation::Fence),
+            ("post", Synchronisation::Post),
+        ] {
+            let verb = ["onesided", "--largest", "4KiB", "--sync", sync];
+            let output = measuring(&compiler, &verb).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{} {sync}: {stderr}", compiler.display());
+            let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+            let result = &record.results[0];
+            let found = result.found.onesided().unwrap();
+            assert_eq!(found.synchronisation, Some(synchronisation));
+            let names: Vec<Operation> = found.operations.iter().map(|one| one.operation).collect();
+            assert_eq!(names, [Operation::Put, Operation::Get, Operation::FetchAdd]);
+            for operation in &found.operations {
+                let is_hidden = sync == "fence" && operation.operation == Operation::Put;
+                for size in &operation.sizes {
+                    assert_eq!(size.local.status == Status::Unobservable, is_hidden, "{sync}: {size:?}");
+                    assert!(size.complete().value_ns.is_some_and(|ns| ns > 0.0), "{sync}: {size:?}");
+                }
+            }
+            let has_doubt = result.doubts.iter().any(|doubt| doubt.name == "local_hidden");
+            assert_eq!(has_doubt, sync == "fence", "{:?}", result.doubts);
+        }
+    }
+}
+
+/// Returns the workers that a launcher below `parent` has started, in the order of their start.
+fn workers_below(parent: u32) -> Vec<u32> {
+    let is_worker = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0);
+        words.next().is_some_and(|name| name.ends_with(b"netdyno")) && words.next() == Some(b"worker")
+    };
+    let mut below: Vec<u32> = workers_of(parent)
+        .into_iter()
+        .flat_map(|child| if is_worker(&child) { vec![child] } else { workers_below(child) })
+        .collect();
+    below.sort_unstable();
+    below
+}
+
+/// The survivor may wait inside MPI for the process that was killed. The launch ends nevertheless.
+#[test]
+fn a_process_that_dies_within_an_epoch_ends_the_launch() {
+    let _alone = alone();
+    for (compiler, sync, victim) in compilers().into_iter().flat_map(|compiler| {
+        ["fence", "post"].into_iter().flat_map(move |sync| {
+            let compiler = compiler.clone();
+            [0, 1].map(move |victim| (compiler.clone(), sync, victim))
+        })
+    }) {
+        let mut command =
+            measuring(&compiler, &["onesided", "--largest", "64MiB", "--max-time", "60s", "--sync", sync]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let workers = loop {
+            let workers = workers_below(child.id());
+            if workers.len() == 2 {
+                break workers;
+            }
+            assert!(Instant::now() < until, "no two workers were started");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        // The epochs begin within this time, and operations of so many bytes take longer.
+        std::thread::sleep(Duration::from_secs(1));
+        kill_process(Pid::from_raw(workers[victim] as i32).unwrap(), Signal::KILL).unwrap();
+        let killed = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let what = format!("{} {sync} {victim}: {stderr}", compiler.display());
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{what}");
+        assert!(killed.elapsed() < Duration::from_secs(30), "{what}");
+        // The launcher ends the survivor.
+        let are_gone = || workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap());
+        while !are_gone() {
+            assert!(killed.elapsed() < Duration::from_secs(30), "a worker is left: {what}");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
