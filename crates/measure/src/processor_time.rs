@@ -170,6 +170,32 @@ impl MachineAccount {
         }
         Some(times)
     }
+
+    /// Reports whether `between`, which was read after this account and before `after`, is of the same machine: no
+    /// time of a processor lies outside of the two others. Returns `None` if the accounts hold no time.
+    pub fn is_of_machine(between: &Self, [before, after]: [&Self; 2]) -> Option<bool> {
+        let counts = |account: &Self| -> Vec<f64> {
+            // The time without work is left out, because some systems set it back.
+            let of = |(_, cpu): &(usize, CpuTimes)| {
+                [cpu.user_ns, cpu.system_ns, cpu.irq_ns, cpu.softirq_ns, cpu.steal_ns]
+            };
+            account.cpus.iter().flat_map(of).collect()
+        };
+        let numbers =
+            |account: &Self| -> Vec<usize> { account.cpus.iter().map(|(number, _)| *number).collect() };
+        if [before, between, after].iter().any(|account| counts(account).iter().all(|&ns| ns == 0.0)) {
+            return None;
+        }
+        if numbers(before) != numbers(between) || numbers(between) != numbers(after) {
+            return Some(false);
+        }
+        let step_ns = before.tick_ns.max(between.tick_ns);
+        let (before, between, after) = (counts(before), counts(between), counts(after));
+        let mut all = before.iter().zip(&between).zip(&after);
+        Some(
+            all.all(|((before, between), after)| before - step_ns <= *between && *between <= after + step_ns),
+        )
+    }
 }
 
 /// The accounts of one side so far.
@@ -187,7 +213,7 @@ pub struct SideAccount {
     pub cpu: Option<usize>,
     /// The machine; `None` if its accounts cannot be read.
     pub machine: Option<MachineAccount>,
-    /// A name that two processes share if they are on the same machine.
+    /// The name of the machine. Two containers of a machine share it.
     pub machine_name: String,
 }
 
@@ -198,12 +224,21 @@ pub struct Accounts {
     pub requester: SideAccount,
     /// The replier.
     pub replier: SideAccount,
+    /// True if both sides read the accounts of one machine.
+    pub one_machine: bool,
 }
 
 impl Accounts {
-    /// Reports whether both sides are on one machine.
-    pub fn are_of_one_machine(&self) -> bool {
-        self.requester.machine_name == self.replier.machine_name
+    /// Returns the accounts of both sides. The replier's were read after `before` and before `requester`, which are
+    /// of the same side. Their times say whether they are of one machine, because a name may be that of several
+    /// containers with accounts of their own, and a machine may have several names. Without times the names decide.
+    pub fn between(before: &SideAccount, replier: SideAccount, requester: SideAccount) -> Self {
+        let is_one = |between: &MachineAccount| {
+            MachineAccount::is_of_machine(between, [before.machine.as_ref()?, requester.machine.as_ref()?])
+        };
+        let is_one = replier.machine.as_ref().and_then(is_one);
+        let one_machine = is_one.unwrap_or(requester.machine_name == replier.machine_name);
+        Self { requester, replier, one_machine }
     }
 }
 
@@ -232,6 +267,27 @@ mod tests {
         assert_eq!((all.elsewhere_ns, all.processors), (Some(4.0), 2));
         assert_eq!(after.since(&before, &[0, 3]).unwrap().elsewhere_ns, None);
         assert_eq!(after.since(&account(0.0, &[(0, cpu(0.0, 0.0, 0.0))]), &[]), None);
+    }
+
+    #[test]
+    fn the_times_say_whether_two_sides_are_on_one_machine() {
+        let side = |name: &str, users: &[f64]| {
+            let cpu = |&user_ns: &f64| CpuTimes { user_ns, ..CpuTimes::default() };
+            let cpus: Vec<(usize, CpuTimes)> = users.iter().map(cpu).enumerate().collect();
+            let machine = (!users.is_empty()).then(|| account(0.0, &cpus));
+            SideAccount { machine, machine_name: name.into(), ..SideAccount::default() }
+        };
+        let own = [side("a", &[50.0, 70.0]), side("a", &[60.0, 70.0])];
+        let is_one = |replier: SideAccount| Accounts::between(&own[0], replier, own[1].clone()).one_machine;
+        // A machine with another name, and a container of the same name with accounts of its own.
+        assert!(is_one(side("b", &[55.0, 70.0])) && is_one(side("b", &[61.0, 69.0])));
+        for other in [&[55.0, 75.0][..], &[40.0, 70.0], &[55.0], &[55.0, 70.0, 1.0]] {
+            assert!(!is_one(side("a", other)), "{other:?}");
+        }
+        // Accounts that say nothing.
+        for nothing in [&[][..], &[0.0, 0.0]] {
+            assert!(is_one(side("a", nothing)) && !is_one(side("b", nothing)), "{nothing:?}");
+        }
     }
 
     #[test]

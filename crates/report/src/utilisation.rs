@@ -6,6 +6,7 @@ use crate::lines::Lines;
 use netdyno_measure::overlap::record::Quantity;
 use netdyno_measure::record::Status;
 use netdyno_measure::show::{Bytes, NONE, number, number_and_interval, without_zeros};
+use netdyno_measure::stats::Interval;
 use netdyno_measure::utilisation::data::{UtilisationLaunch, Window};
 use netdyno_measure::utilisation::record::{
     Cost, Costs, MachineCosts, SIDE_COSTS, SideCosts, Utilisation, UtilisationSize,
@@ -50,13 +51,22 @@ pub fn write(lines: &mut Lines, found: &Utilisation) {
         }
     }
     lines.blank();
-    let idle = match found.idle.value {
-        Some(value) => number_and_interval(value, found.idle.ci),
-        None => NONE.into(),
-    };
-    let text =
-        format!("shares are of one processor; while nothing is sent, others keep {idle} processors busy");
+    let text = format!("shares are of one processor; while nothing is sent, {}", idle(found, |ci| ci));
     lines.wrapped(&text, "  ", "    ");
+}
+
+/// Says what others do on each machine while nothing is sent. `shown` says how an interval is shown.
+pub fn idle(found: &Utilisation, shown: impl Fn(Option<Interval>) -> Option<Interval>) -> String {
+    let share =
+        |idle: &Quantity| idle.value.map_or(NONE.into(), |value| number_and_interval(value, shown(idle.ci)));
+    match &found.replier_idle {
+        None => format!("others keep {} processors busy", share(&found.idle)),
+        Some(replier) => format!(
+            "others keep {} processors busy on the requester's machine and {} on the replier's",
+            share(&found.idle),
+            share(replier)
+        ),
+    }
 }
 
 fn row(lines: &mut Lines, name: &str, cells: impl IntoIterator<Item = String>, last: &str) {

@@ -13,7 +13,7 @@ use crate::verbs::completion::cannot_block;
 use clap::Args;
 use netdyno_host::wait::Wait;
 use netdyno_measure::reading::Reading;
-use netdyno_measure::record::Found;
+use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::task::{Data, Task};
 use netdyno_measure::utilisation::data::UtilisationLaunch;
 use netdyno_measure::utilisation::extract::extract;
@@ -52,7 +52,9 @@ pub struct UtilisationArgs {
 pub fn run(args: &UtilisationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.bench.of_every_size("utilisation")?;
     let names_waits = !bench.measuring.waits().is_empty();
-    campaign::run(Box::new(Utilising { largest_bytes: args.largest, names_waits }), &bench, ranks)
+    let is_across = bench.measuring.peer.is_some();
+    let method = Utilising { largest_bytes: args.largest, names_waits, is_across };
+    campaign::run(Box::new(method), &bench, ranks)
 }
 
 /// The processor time of messages by the ways to wait.
@@ -61,6 +63,8 @@ struct Utilising {
     largest_bytes: usize,
     /// True if the user named the ways to wait.
     names_waits: bool,
+    /// True if the user named another host.
+    is_across: bool,
 }
 
 impl Method for Utilising {
@@ -84,6 +88,16 @@ impl Method for Utilising {
         reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
         reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
         reading.doubts.extend(cannot_block(terms.layer).filter(|_| !self.names_waits));
+        reading.doubts.extend(one_machine(&launches).filter(|_| self.is_across));
         Some(reading.of())
     }
+}
+
+/// Warns that both hosts are one machine, as two containers are.
+fn one_machine(launches: &[UtilisationLaunch]) -> Option<Doubt> {
+    launches.iter().all(|launch| launch.one_machine).then(|| {
+        let text =
+            "both hosts read the accounts of one machine: its work is counted once, and holds both sides";
+        Doubt::new("one_machine", text.into())
+    })
 }

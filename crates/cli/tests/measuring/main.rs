@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod across;
 mod apparatus;
 mod browser;
 mod calls;

@@ -66,6 +66,8 @@ pub(super) struct PairMeter {
     peer: BufReader<TcpStream>,
     /// The time that this process has spent on questions. It is not part of its accounts.
     asked: ProcessTimes,
+    /// True if both processes read the accounts of one machine. The first answer decides.
+    one_machine: Option<bool>,
 }
 
 impl PairMeter {
@@ -76,7 +78,7 @@ impl PairMeter {
             stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(PEER_TIMEOUT)));
         prepared.map_err(unheard)?;
         let own = ProcessAccount::new(rustix::thread::gettid());
-        Ok(Self { own, peer: BufReader::new(stream), asked: ProcessTimes::default() })
+        Ok(Self { own, peer: BufReader::new(stream), asked: ProcessTimes::default(), one_machine: None })
     }
 
     fn ask(&mut self) -> Result<SideAccount, LayerError> {
@@ -105,7 +107,9 @@ impl Meter for PairMeter {
         let after = self.own.read()?;
         self.asked = self.asked + (after.process - before.process);
         let process = after.process - self.asked;
-        Ok(Accounts { requester: SideAccount { process, ..after }, replier })
+        let both = Accounts::between(&before, replier, SideAccount { process, ..after });
+        let one_machine = *self.one_machine.get_or_insert(both.one_machine);
+        Ok(Accounts { one_machine, ..both })
     }
 }
 
@@ -130,7 +134,7 @@ mod tests {
         let before = meter.accounts().unwrap();
         thread::sleep(Duration::from_millis(20));
         let after = meter.accounts().unwrap();
-        assert!(before.are_of_one_machine() && after.replier.machine.is_some());
+        assert!(before.one_machine && after.replier.machine.is_some());
         let requester = after.requester.process - before.requester.process;
         let replier = after.replier.process - before.replier.process;
         for side in [requester, replier] {

@@ -81,7 +81,7 @@ impl SizedRequester for SimRequester {
             machine: Some(machine.clone()),
             ..SideAccount::default()
         };
-        Ok(Accounts { requester: side(0, local_ns), replier: side(1, remote_ns) })
+        Ok(Accounts { requester: side(0, local_ns), replier: side(1, remote_ns), one_machine: true })
     }
 
     fn sleep(&mut self, d_ns: f64) {

@@ -32,7 +32,7 @@ pub struct UtilisationLaunch {
     pub launch: usize,
     /// The steps of the measurement.
     pub shape: UtilisationShape,
-    /// True if both processes ran on one machine.
+    /// True if both processes read the accounts of one machine, whatever its names. Its work is then counted once.
     pub one_machine: bool,
     /// The step of the times of threads in the kernel and outside of it, at the requester and at the replier.
     pub tick_ns: [f64; 2],
@@ -81,6 +81,13 @@ pub struct Window {
     pub machine: Option<MachineTimes>,
     /// The replier's machine if it is another one.
     pub replier_machine: Option<MachineTimes>,
+}
+
+impl Window {
+    /// Returns the machines by side. The requester's machine has both sides if there is no other.
+    pub(super) fn machines(&self) -> [Option<MachineTimes>; 2] {
+        [self.machine, self.replier_machine]
+    }
 }
 
 impl UtilisationSizeData {

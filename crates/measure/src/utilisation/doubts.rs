@@ -4,6 +4,7 @@ use super::data::{STEADY_TRIPS_AT_LEAST, Window, are_alike};
 use super::record::{Cost, Costs, Utilisation};
 use crate::machine::preempted;
 use crate::precision::{self, Wanted};
+use crate::processor_time::MachineTimes;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameters, Status};
 use crate::show::{Bytes, Number, Percent, counted, sizes_between};
@@ -68,35 +69,56 @@ fn unexplained(found: &Utilisation) -> Option<Doubt> {
     Some(Doubt::new("unexplained", text))
 }
 
-/// Warns if other programs keep the machine busy even while nothing is sent.
+/// Names the machines for which `is` holds: nothing if there is one machine, else its side or sides.
+fn where_is(found: &Utilisation, is: impl Fn(usize) -> bool) -> Option<&'static str> {
+    match (found.replier_idle.is_some(), is(0), is(1)) {
+        (false, true, _) => Some(""),
+        (true, true, false) => Some(" on the requester's machine"),
+        (true, false, true) => Some(" on the replier's machine"),
+        (true, true, true) => Some(" on each machine"),
+        (_, false, _) => None,
+    }
+}
+
+/// Returns the accounts of the machines of a side in all windows without messages.
+fn idle_accounts(found: &Utilisation, side: usize) -> impl Iterator<Item = Option<MachineTimes>> + Clone {
+    found.launches.iter().flat_map(|launch| &launch.idle).map(move |window| window.machines()[side])
+}
+
+/// Warns if other programs keep a machine busy even while nothing is sent.
 fn busy(found: &Utilisation) -> Option<Doubt> {
-    let (processors, others) = (found.busy_processors()?, found.idle.value?);
+    let place = where_is(found, |side| found.busy_processors(side).is_some())?;
+    let idle = found.idle_machines();
+    let busy = idle.iter().enumerate().filter_map(|(side, idle)| {
+        let processors = counted(found.busy_processors(side)?, "processor", "processors");
+        Some(format!("{} of {processors}", Number(idle.value?)))
+    });
     let text = format!(
-        "others keep {} of {} busy while nothing is sent: they take processors from messages too, and the machine's work gives no figures",
-        Number(others),
-        counted(processors, "processor", "processors")
+        "others keep {} busy{place} while nothing is sent: they take processors from messages too, and the work of that machine gives no figures",
+        busy.collect::<Vec<_>>().join(" and ")
     );
     Some(Doubt::new("busy_machine", text))
 }
 
 /// Warns if no accounts of the machine were read.
 fn no_accounts(found: &Utilisation) -> Option<Doubt> {
-    let is_missing = |windows: &[Window]| windows.iter().all(|window| window.machine.is_none());
-    found.launches.iter().all(|launch| is_missing(&launch.idle)).then(|| {
-        let text =
-            "the times of the machine's processors cannot be read (/proc/stat), so that no sum is checked";
-        Doubt::new("no_machine", text.into())
-    })
+    let place = where_is(found, |side| idle_accounts(found, side).all(|machine| machine.is_none()))?;
+    let text = format!(
+        "the times of the machine's processors cannot be read{place} (/proc/stat), so that no sum is checked"
+    );
+    Some(Doubt::new("no_machine", text))
 }
 
 /// Warns if every processor has a communicating thread.
 fn nowhere_else(found: &Utilisation) -> Option<Doubt> {
-    let windows = || found.launches.iter().flat_map(|launch| &launch.idle);
-    let machines = || windows().filter_map(|window| window.machine);
-    (machines().count() > 0 && machines().all(|machine| machine.elsewhere_ns.is_none())).then(|| {
-        let text = "every processor has a communicating thread, so that no kernel work elsewhere can be seen";
-        Doubt::new("no_other_processor", text.into())
-    })
+    let place = where_is(found, |side| {
+        let mut machines = idle_accounts(found, side).flatten().peekable();
+        machines.peek().is_some() && machines.all(|machine| machine.elsewhere_ns.is_none())
+    })?;
+    let text = format!(
+        "every processor{place} has a communicating thread, so that no kernel work elsewhere can be seen"
+    );
+    Some(Doubt::new("no_other_processor", text))
 }
 
 /// Warns that times in ticks are only known to be small.
@@ -170,10 +192,22 @@ fn uneven(found: &Utilisation) -> Option<Doubt> {
     })
 }
 
-/// Warns if the hypervisor took the machine's processors.
+/// Warns if the hypervisor took a machine's processors.
 fn stolen(found: &Utilisation) -> Option<Doubt> {
+    let shares = [0, 1].map(|side| stolen_share(found, side));
+    let place = where_is(found, |side| shares[side] > STOLEN)?;
+    let most = shares.into_iter().filter(|share| *share > STOLEN).fold(0.0, f64::max);
+    let text = format!(
+        "the hypervisor took {} of the processors' time{place} (median over launches)",
+        Percent(most)
+    );
+    Some(Doubt::new("stolen", text))
+}
+
+/// Returns the share of the processors of a side's machine that the hypervisor took while messages were sent.
+fn stolen_share(found: &Utilisation, side: usize) -> f64 {
     let share = |windows: &mut dyn Iterator<Item = &Window>| {
-        let machines = windows.filter_map(|window| window.machine);
+        let machines = windows.filter_map(|window| window.machines()[side]);
         let (steal_ns, all_ns) = machines.fold((0.0, 0.0), |(steal, all), machine| {
             (steal + machine.steal_ns, all + machine.elapsed_ns * machine.processors as f64)
         });
@@ -182,12 +216,7 @@ fn stolen(found: &Utilisation) -> Option<Doubt> {
     let shares = found.launches.iter().map(|launch| {
         share(&mut launch.sizes.iter().flat_map(|size| size.round_trips.iter().chain(&size.stream)))
     });
-    let share = median(shares);
-    (share > STOLEN).then(|| {
-        let text =
-            format!("the hypervisor took {} of the processors' time (median over launches)", Percent(share));
-        Doubt::new("stolen", text)
-    })
+    median(shares)
 }
 
 /// Says why counters are missing.

@@ -42,11 +42,12 @@ pub fn extract(
     };
     let found = Utilisation {
         largest_bytes: None,
-        idle: launches.idle(),
+        idle: launches.idle(0),
+        replier_idle: launches.have_two_machines().then(|| launches.idle(1)),
         sizes: shape.sizes.iter().map(|size| size.size_bytes).enumerate().map(size).collect(),
         launches: data.to_vec(),
     }
-    .without_busy_machine();
+    .without_busy_machines();
     let parameters = Parameters::unobservable();
     let doubts = doubts::find(&parameters, &found, precision);
     Some(Reading { parameters, found, doubts })
@@ -152,12 +153,11 @@ impl Launches<'_> {
         let sound: Vec<(&UtilisationLaunch, &[Window])> =
             sound.map(|launch| (launch, &of(&launch.sizes[at])[..])).collect();
         let alike: Vec<_> = sound.iter().copied().filter(|(_, windows)| are_alike(windows)).collect();
-        let has_two_machines = self.data.iter().any(|launch| !launch.one_machine);
         Costs {
             requester: self.side(&sound, 0),
             replier: self.side(&alike, 1),
             machine: self.machine(&alike, 0),
-            replier_machine: has_two_machines.then(|| self.machine(&alike, 1)),
+            replier_machine: self.have_two_machines().then(|| self.machine(&alike, 1)),
         }
     }
 
@@ -230,9 +230,13 @@ impl Launches<'_> {
         }
     }
 
-    /// Returns the work of others on the requester's machine while nothing is sent.
-    fn idle(&self) -> Quantity {
-        let idle: Vec<MachineShares> = self.data.iter().filter_map(|launch| idle(launch, 0)).collect();
+    fn have_two_machines(&self) -> bool {
+        self.data.iter().any(|launch| !launch.one_machine)
+    }
+
+    /// Returns the work of others on the side's machine while nothing is sent.
+    fn idle(&self, side: usize) -> Quantity {
+        let idle: Vec<MachineShares> = self.data.iter().filter_map(|launch| idle(launch, side)).collect();
         let figure = Figure::over(idle.iter().map(|shares| shares.others), self.confidence);
         let step = median(idle.iter().map(|shares| shares.step));
         widened(figure.into(), resolution::of_median(idle.iter().map(|shares| shares.resolution), step))
@@ -303,10 +307,8 @@ fn total(windows: &[Window], side: usize) -> ProcessTimes {
 
 /// Returns the work of the side's machine. Returns `None` without accounts of it.
 fn shares(launch: &UtilisationLaunch, windows: &[Window], side: usize) -> Option<MachineShares> {
-    let machine = |window: &Window| -> Option<MachineTimes> {
-        if side == 0 { window.machine } else { window.replier_machine }
-    };
-    let machines: Vec<MachineTimes> = windows.iter().map(machine).collect::<Option<_>>()?;
+    let machines: Vec<MachineTimes> =
+        windows.iter().map(|window| window.machines()[side]).collect::<Option<_>>()?;
     let processors = machines.first()?.processors as f64;
     let tick_ns = machines.first()?.tick_ns;
     let sum = |of: fn(&MachineTimes) -> f64| machines.iter().map(of).sum::<f64>();

@@ -82,7 +82,7 @@ pub fn run<R: SizedRequester>(
     let accounts = bench.layer.accounts()?;
     let mut data = UtilisationLaunch {
         launch: plan.launch,
-        one_machine: accounts.are_of_one_machine(),
+        one_machine: accounts.one_machine,
         tick_ns: [accounts.requester.tick_ns, accounts.replier.tick_ns],
         refused: accounts.requester.refused.or(accounts.replier.refused),
         sizes: vec![UtilisationSizeData::default(); shape.sizes.len()],
@@ -222,7 +222,6 @@ fn window<R: SizedRequester>(
 
 /// Returns the processor time between two readings.
 fn between(before: &Accounts, after: &Accounts, messages: u64) -> Window {
-    let is_one_machine = after.are_of_one_machine();
     let sides = [(&before.requester, &after.requester), (&before.replier, &after.replier)];
     // A thread may have moved between the readings. Both of its processors are its own.
     let own = |sides: &[usize]| -> Vec<usize> {
@@ -239,7 +238,7 @@ fn between(before: &Accounts, after: &Accounts, messages: u64) -> Window {
         replier: after.replier.process - before.replier.process,
         requester_counters: after.requester.counters - before.requester.counters,
         replier_counters: after.replier.counters - before.replier.counters,
-        machine: machine(0, &if is_one_machine { own(&[0, 1]) } else { own(&[0]) }),
-        replier_machine: if is_one_machine { None } else { machine(1, &own(&[1])) },
+        machine: machine(0, &if after.one_machine { own(&[0, 1]) } else { own(&[0]) }),
+        replier_machine: if after.one_machine { None } else { machine(1, &own(&[1])) },
     }
 }

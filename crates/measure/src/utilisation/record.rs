@@ -15,6 +15,9 @@ pub struct Utilisation {
     /// Processors that are busy while nothing is sent, without the two processes: the work of other programs on the
     /// requester's machine. It is subtracted from the machine's work.
     pub idle: Quantity,
+    /// The same on the replier's machine if it is another one.
+    #[serde(default)]
+    pub replier_idle: Option<Quantity>,
     /// Ascending by size.
     pub sizes: Vec<UtilisationSize>,
     /// The data of every launch.
@@ -104,24 +107,30 @@ pub const KINDS: [&str; 2] = ["round_trips", "stream"];
 const BUSY: f64 = 0.05;
 
 impl Utilisation {
-    /// Returns the number of the requester's processors if others keep them busy while nothing is sent. They give
-    /// processors up while messages are sent, so that what they would do cannot be subtracted.
-    pub(super) fn busy_processors(&self) -> Option<usize> {
-        let windows = self.launches.iter().flat_map(|launch| &launch.idle);
-        let processors =
-            windows.filter_map(|window| window.machine).map(|machine| machine.processors).max()?;
-        self.idle.value.is_some_and(|others| others > BUSY * processors as f64).then_some(processors)
+    /// Returns the work of others while nothing is sent, on each machine.
+    pub fn idle_machines(&self) -> Vec<Quantity> {
+        [Some(self.idle), self.replier_idle].into_iter().flatten().collect()
     }
 
-    /// Removes the figures of a busy machine. What stays unexplained is kept, because it shows how far the sum is
+    /// Returns the number of a machine's processors if others keep them busy while nothing is sent. They give
+    /// processors up while messages are sent, so that what they would do cannot be subtracted.
+    pub(super) fn busy_processors(&self, nth: usize) -> Option<usize> {
+        let windows = self.launches.iter().flat_map(|launch| &launch.idle);
+        let machines = windows.filter_map(|window| window.machines()[nth]);
+        let processors = machines.map(|machine| machine.processors).max()?;
+        let others = self.idle_machines().get(nth)?.value?;
+        (others > BUSY * processors as f64).then_some(processors)
+    }
+
+    /// Removes the figures of each busy machine. What stays unexplained is kept, because it shows how far the sum is
     /// off.
-    pub(super) fn without_busy_machine(mut self) -> Self {
-        if self.busy_processors().is_some() {
-            for size in &mut self.sizes {
-                for costs in [&mut size.round_trips, &mut size.stream] {
-                    let MachineCosts { busy, softirq, elsewhere, .. } = &mut costs.machine;
-                    [busy, softirq, elsewhere].into_iter().for_each(Cost::remove_value);
-                }
+    pub(super) fn without_busy_machines(mut self) -> Self {
+        let is_busy = [0, 1].map(|nth| self.busy_processors(nth).is_some());
+        for size in &mut self.sizes {
+            for costs in [&mut size.round_trips, &mut size.stream] {
+                let machines = [Some(&mut costs.machine), costs.replier_machine.as_mut()];
+                let busy = machines.into_iter().zip(is_busy).filter(|(_, is_busy)| *is_busy);
+                busy.filter_map(|(machine, _)| machine).for_each(MachineCosts::remove_values);
             }
         }
         self
@@ -164,6 +173,11 @@ impl SideCosts {
 }
 
 impl MachineCosts {
+    fn remove_values(&mut self) {
+        let Self { busy, softirq, elsewhere, .. } = self;
+        [busy, softirq, elsewhere].into_iter().for_each(Cost::remove_value);
+    }
+
     /// Returns the costs by name, in the order of [`MACHINE_COSTS`].
     pub fn all(&self) -> [(&'static str, &Cost); MACHINE_COSTS.len()] {
         let costs = [&self.busy, &self.softirq, &self.elsewhere, &self.unexplained];

@@ -4,7 +4,7 @@ use super::Subject;
 use crate::html::grid::{grid, heads, row};
 use crate::html::parts::{sound, with_minus};
 use crate::html::tables::{over_interval, two_lines};
-use crate::utilisation::{is_bound, short_share};
+use crate::utilisation::{idle as idle_of, is_bound, short_share};
 use maud::{Markup, html};
 use netdyno_measure::show::{Bytes, NONE, number_and_interval};
 use netdyno_measure::stats::Interval;
@@ -12,11 +12,8 @@ use netdyno_measure::utilisation::record::{Cost, CounterFigure, SideCosts};
 
 /// Says what others do while nothing is sent.
 pub fn idle(subject: &Subject<'_>) -> String {
-    let idle = subject.found.idle;
-    let share = idle.value.map_or(NONE.into(), |value| number_and_interval(value, sound(idle.ci)));
-    with_minus(&format!(
-        "Shares are of one processor. While nothing is sent, others keep {share} processors busy."
-    ))
+    let text = idle_of(subject.found, sound);
+    with_minus(&format!("Shares are of one processor. While nothing is sent, {text}."))
 }
 
 /// Returns the table of a side: all work with its parts, and the processor time of a message.
