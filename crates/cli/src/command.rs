@@ -88,19 +88,19 @@ impl Cli {
 
     /// Checks the options that depend on each other.
     fn check(&self) -> Result<(), Fault> {
-        match self.measuring() {
-            Some(Measuring { key_file: Some(_), peer: None, .. }) => Err(Fault::BadInput(
+        match self.measured() {
+            Some((Measuring { key_file: Some(_), peer: None, .. }, _)) => Err(Fault::BadInput(
                 "--key-file has the key of a served host: name that host too, as in --peer HOST".into(),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Returns the measuring options, if the verb measures.
-    pub fn measuring(&self) -> Option<&Measuring> {
+    /// Returns the measuring options and the layers of `--over`, if the verb measures.
+    pub fn measured(&self) -> Option<(&Measuring, &[Layer])> {
         match &self.verb {
-            None => Some(&self.measuring),
-            Some(verb) => verb.measuring(),
+            None => Some((&self.measuring, &self.over)),
+            Some(verb) => verb.measured(),
         }
     }
 }

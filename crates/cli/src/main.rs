@@ -51,9 +51,9 @@ fn as_verb(fault: Fault) -> Fault {
 /// Runs the verb. A measuring verb without `--launcher` runs as one job if a launcher started several
 /// processes of it; every other verb runs in each process by itself.
 fn perform(cli: &Cli) -> Result<(), Fault> {
-    match (cli.measuring(), rank::place()) {
-        (Some(measuring), Some(place)) if measuring.launcher.is_none() => {
-            rank::run(place, measuring, |ranks| act(cli, Some(ranks)))
+    match (cli.measured(), rank::place()) {
+        (Some((measuring, over)), Some(place)) if measuring.launcher.is_none() => {
+            rank::run(place, measuring, over, |ranks| act(cli, Some(ranks)))
         }
         _ => act(cli, None),
     }

@@ -7,6 +7,7 @@
 //! * [`launcher`]: external launchers such as mpiexec and srun.
 //! * [`rendezvous`]: the rendezvous port to which processes started by a launcher connect.
 //! * [`place`]: the rank and the job size that launchers report in the environment.
+//! * [`pmi`]: the exchange of bytes through the launcher of a job.
 //! * [`connection`]: a control connection, encrypted if it is between hosts.
 //! * [`key`], [`greeting`], [`handshake`], [`remote`]: how two hosts authenticate each other and agree on keys.
 //! * [`shared_files`]: files that communication libraries leave in shared memory.
@@ -23,6 +24,7 @@ pub mod key;
 pub mod launcher;
 pub mod member;
 pub mod place;
+pub mod pmi;
 pub mod remote;
 pub mod rendezvous;
 pub mod shared_files;

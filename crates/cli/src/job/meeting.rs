@@ -1,6 +1,7 @@
-//! The rendezvous of the processes of a job. Each process learns through MPI the address and the key of rank
-//! 0. An error of one process ends all of them, because MPI would wait for a missing one forever.
+//! The rendezvous of the processes of a job. Each process learns the address and the key of rank 0 by an exchange of
+//! bytes ([`Exchange`]). An error of one process ends all of them, because the others would wait for it forever.
 
+use crate::job::exchange::Exchange;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
 use netdyno_host::interface;
@@ -8,7 +9,6 @@ use netdyno_job::connection::Connection;
 use netdyno_job::key::Key;
 use netdyno_job::place::{Place, machine};
 use netdyno_job::rendezvous::{self, Rendezvous};
-use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -56,9 +56,9 @@ struct Invitation {
 /// Finds rank 0, which opens its rendezvous at `bind`, if that is given. If all processes share one network
 /// namespace, the rendezvous is on the loopback interface. Otherwise the remote processes try the addresses
 /// of rank 0.
-pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Option<Rendezvous>), Fault> {
-    let place = Place { rank: bootstrap.place().rank, procs: bootstrap.place().ranks };
-    let networks = gather(bootstrap, Ok(network().into()))?;
+pub fn meet(exchange: &mut Exchange, bind: Option<IpAddr>) -> Result<(Door, Option<Rendezvous>), Fault> {
+    let place = exchange.place();
+    let networks = gather(exchange, Ok(network().into()))?;
     let is_near = |rank: usize| networks[rank] == networks[0];
     let is_one_network = (0..place.procs).all(is_near);
 
@@ -68,7 +68,7 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
         Some(Err(error)) => Err(LayerError(format!("no place for the others to come to: {error}"))),
         None => Ok(Vec::new()),
     };
-    let all = gather(bootstrap, invitation)?;
+    let all = gather(exchange, invitation)?;
     let unread =
         |error: &dyn std::fmt::Display| Fault::Failed(format!("the first process invites to {error}"));
     let Invitation { addresses, key_text } =
@@ -78,7 +78,7 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
     // Remote processes try the addresses. All processes use the address that was found, so that all sockets
     // of rank 0 are at an address that every process reaches.
     let found = if is_near(place.rank) { Ok(0) } else { try_all(&addresses, &key) };
-    let found = gather(bootstrap, found.map(|at| vec![at]))?;
+    let found = gather(exchange, found.map(|at| vec![at]))?;
     let at = found.iter().map(|at| usize::from(at[0])).filter(|&at| at < addresses.len()).max();
     let address = at.map(|at| addresses[at]).ok_or_else(|| unread(&"no address"))?;
     Ok((Door { address, key_text, key, place }, rendezvous.and_then(Result::ok)))
@@ -86,7 +86,7 @@ pub fn meet(bootstrap: &mut Bootstrap, bind: Option<IpAddr>) -> Result<(Door, Op
 
 /// Contributes `mine`, and returns the contributions of all processes, padded with blanks. If one process has
 /// failed, all fail, and only that one prints the reason.
-fn gather(bootstrap: &mut Bootstrap, mine: Result<Vec<u8>, LayerError>) -> Result<Vec<Vec<u8>>, Fault> {
+fn gather(exchange: &mut Exchange, mine: Result<Vec<u8>, LayerError>) -> Result<Vec<Vec<u8>>, Fault> {
     let mut given = [b' '; GIVEN];
     let mine = mine.and_then(|bytes| {
         let room =
@@ -97,17 +97,17 @@ fn gather(bootstrap: &mut Bootstrap, mine: Result<Vec<u8>, LayerError>) -> Resul
     if mine.is_err() {
         given[0] = FAILED;
     }
-    let all = bootstrap.gather(&given).map_err(|error| about(bootstrap, error))?;
-    mine.map_err(|error| about(bootstrap, error))?;
+    let all = exchange.gather(&given).map_err(|error| about(exchange, error))?;
+    mine.map_err(|error| about(exchange, error))?;
     if all.iter().any(|given| given[0] == FAILED) {
         return Err(Fault::Quiet(1));
     }
     Ok(all.into_iter().map(|given| given[1..].to_vec()).collect())
 }
 
-fn about(bootstrap: &Bootstrap, error: LayerError) -> Fault {
-    let place = bootstrap.place();
-    Fault::Failed(format!("process {} of {}: {error}", place.rank, place.ranks))
+fn about(exchange: &Exchange, error: LayerError) -> Fault {
+    let place = exchange.place();
+    Fault::Failed(format!("process {} of {}: {error}", place.rank, place.procs))
 }
 
 /// Returns an identifier of the machine and of its network namespace.
@@ -151,8 +151,8 @@ fn try_all(addresses: &[SocketAddr], key: &Key) -> Result<u8, LayerError> {
     })
 }
 
-/// Ends this process after a timeout, unless it is dropped before. MPI calls may wait forever for a process
-/// that is gone.
+/// Ends this process after a timeout, unless it is dropped before. An exchange or MPI may wait forever for a
+/// process that is gone.
 pub struct Deadline {
     is_off: Arc<AtomicBool>,
 }

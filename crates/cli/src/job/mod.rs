@@ -1,5 +1,6 @@
-//! The command as an MPI job, as in `mpiexec -n 2 netdyno logp --over mpi`.
+//! The command as a job of several processes, as in `mpiexec -n 2 netdyno logp --over mpi`.
 
+pub mod exchange;
 pub mod gather;
 pub mod meeting;
 pub mod rank;

@@ -1,12 +1,13 @@
 //! One process of a job in which this command runs, as in `mpiexec -n 2 netdyno logp --over mpi`.
 //!
-//! The processes find each other through MPI ([`crate::job::meeting`]). Rank 0 leads: it measures and writes
+//! The processes find each other through their launcher or MPI ([`crate::job::meeting`]). Rank 0 leads: it measures and writes
 //! the result on a second thread, because MPI belongs to the thread that initialised it. All processes, rank
 //! 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI, are workers
 //! themselves.
 
 use crate::hosts::machine;
 use crate::hosts::secret;
+use crate::job::exchange::{Exchange, Kind};
 use crate::job::meeting::{Deadline, Door, meet};
 use crate::job::ranks::{Call, Ranks, Word};
 use crate::launch::worker;
@@ -18,7 +19,6 @@ use netdyno_job::member::{Control, MemberError};
 use netdyno_job::place::{Place, has_elder_here};
 use netdyno_job::rendezvous::Rendezvous;
 use netdyno_layers::catalogue::Layer;
-use netdyno_layers::plugin::bootstrap::Bootstrap;
 use netdyno_measure::layer::LayerError;
 use std::process::{Child, Stdio};
 use std::rc::Rc;
@@ -47,8 +47,9 @@ fn said_by_the_elder(fault: Fault) -> Fault {
     if has_elder_here() { Fault::Quiet(fault.code()) } else { fault }
 }
 
-/// Runs this process of the job: rank 0 leads it by `lead`, and every process follows.
-pub fn run<F>(place: Place, measuring: &Measuring, lead: F) -> Result<(), Fault>
+/// Runs this process of the job, which measures the layers `over`: rank 0 leads it by `lead`, and every process
+/// follows.
+pub fn run<F>(place: Place, measuring: &Measuring, over: &[Layer], lead: F) -> Result<(), Fault>
 where
     F: FnOnce(Rc<Ranks>) -> Result<(), Fault> + Send,
 {
@@ -59,19 +60,21 @@ where
     let Place { rank, procs } = place;
     let late = format!("the {procs} processes of the job did not come together within {MEETING:?}");
     let deadline = Deadline::of(MEETING, (rank == 0).then_some(late), 1);
-    let about = |why: String| format!("process {rank} of {procs} finds the others through MPI: {why}");
-    if let Some(why) = Layer::Mpi.unavailable() {
+    let kind = Kind::of(over);
+    let about =
+        |why: String| format!("process {rank} of {procs} finds the others through {}: {why}", kind.name());
+    if let Some(why) = kind.unavailable() {
         return Err(said_by_the_elder(Fault::BadInput(about(why))));
     }
-    let mut bootstrap =
-        Bootstrap::open().map_err(|error| said_by_the_elder(Fault::Failed(about(error.0))))?;
-    let (door, rendezvous) = meet(&mut bootstrap, measuring.bind.map(|bind| bind.ip()))?;
+    let mut exchange =
+        Exchange::open(kind, place).map_err(|error| said_by_the_elder(Fault::Failed(about(error.0))))?;
+    let (door, rendezvous) = meet(&mut exchange, measuring.bind.map(|bind| bind.ip()))?;
     drop(deadline);
     let result = lead_or_follow(&door, rendezvous, lead);
     // The result is reported before MPI finalises, because that may never return.
     let result = result.map_err(Fault::told);
     let _deadline = Deadline::of(ENDING, None, code_of(&result));
-    drop(bootstrap);
+    drop(exchange);
     result
 }
 

@@ -248,6 +248,11 @@ fn cpus(text: &str) -> Result<CpuList, String> {
 const SMALLEST: u32 = 1;
 
 impl BenchArgs {
+    /// Returns how and which layers are measured.
+    pub fn measured(&self) -> (&Measuring, &[Layer]) {
+        (&self.measuring, &self.over)
+    }
+
     /// Returns the options of a verb that measures every size.
     ///
     /// # Errors

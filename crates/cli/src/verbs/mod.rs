@@ -38,6 +38,7 @@ use export::ExportArgs;
 use layers::LayersArgs;
 use logp::LogpArgs;
 use man::ManArgs;
+use netdyno_layers::catalogue::Layer;
 use onesided::OnesidedArgs;
 use overlap::OverlapArgs;
 use paper::PaperArgs;
@@ -65,7 +66,7 @@ pub struct Context {
 }
 
 /// Defines [`Verb`], [`GROUPS`] and [`EXAMPLES`]. An entry has the arguments of a verb, its module, the call
-/// that performs it, and its measuring options if it measures.
+/// that performs it, and its measuring options with its layers if it measures.
 macro_rules! registry {
     (
         |$args:ident, $context:ident|
@@ -89,8 +90,8 @@ macro_rules! registry {
                 }
             }
 
-            /// Returns the measuring options, if the verb measures layers.
-            pub fn measuring(&self) -> Option<&Measuring> {
+            /// Returns the measuring options and the layers of `--over`, if the verb measures layers.
+            pub fn measured(&self) -> Option<(&Measuring, &[Layer])> {
                 match self {
                     $($(Self::$verb($args) => $measuring,)*)*
                     $(Self::$inner(_) => None,)*
@@ -109,23 +110,23 @@ macro_rules! registry {
 registry! {
     |args, context|
     "Measure" {
-        Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(&args.bench.measuring);
-        Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(&args.bench.measuring);
+        Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(args.bench.measured());
+        Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(args.bench.measured());
         Completion(CompletionArgs) in completion:
-            completion::run(args, context.ranks), Some(&args.bench.measuring);
-        Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(&args.bench.measuring);
-        Onesided(OnesidedArgs) in onesided: onesided::run(args, context.ranks), Some(&args.bench.measuring);
-        Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(&args.bench.measuring);
+            completion::run(args, context.ranks), Some(args.bench.measured());
+        Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(args.bench.measured());
+        Onesided(OnesidedArgs) in onesided: onesided::run(args, context.ranks), Some(args.bench.measured());
+        Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(args.bench.measured());
         Registration(RegistrationArgs) in registration:
-            registration::run(args, context.ranks), Some(&args.bench.measuring);
+            registration::run(args, context.ranks), Some(args.bench.measured());
         Utilisation(UtilisationArgs) in utilisation:
-            utilisation::run(args, context.ranks), Some(&args.bench.measuring);
+            utilisation::run(args, context.ranks), Some(args.bench.measured());
     }
     "Dial" {
         Run(RunArgs) in run: run::run(args).map_err(Fault::of_runner), None;
         Sweep(SweepArgs) in sweep: sweep::run(args).map_err(Fault::of_runner), None;
-        Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some(&args.measuring);
-        Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some(&args.measuring);
+        Validate(ValidateArgs) in validate: validate::run(args, context.ranks), Some((&args.measuring, std::slice::from_ref(&args.over)));
+        Paper(PaperArgs) in paper: paper::run(args, context.ranks), Some((&args.measuring, &[]));
     }
     "Report" {
         Report(ReportArgs) in report: report::run(args), None;

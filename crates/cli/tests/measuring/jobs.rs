@@ -1,5 +1,5 @@
-//! The command as an MPI job: the processes find each other through MPI, and rank 0 measures and writes the
-//! result.
+//! The command as a job: the processes find each other through their launcher or MPI, and rank 0 measures and writes
+//! the result.
 
 use crate::common::mpi::{compilers, launcher, prepare};
 use crate::common::network::{A, B, Network};
@@ -138,9 +138,24 @@ fn a_launcher_of_another_library_is_told() {
     alone.env("NETDYNO_MPICC", "/nowhere/mpicc");
     let line = error_of(alone.output().unwrap(), 2);
     assert!(line.contains("through MPI") && line.contains("/nowhere/mpicc"), "{line}");
-    let mut together = job(&compiler, "2", &["logp", "--over", "udp"]);
+    let mut together = job(&compiler, "2", &["logp", "--over", "mpi"]);
     let line = error_of(together.env("NETDYNO_MPICC", "/nowhere/mpicc").output().unwrap(), 2);
     assert!(line.contains("process 0 of 2") && line.contains("/nowhere/mpicc"), "{line}");
+}
+
+/// A launcher with PMI lets the processes find each other. That of Open MPI has none.
+#[test]
+fn a_job_of_other_layers_needs_no_mpi() {
+    let _beside = beside();
+    let mpich = compilers().into_iter().find(|compiler| !compiler.with_file_name("ompi_info").is_file());
+    let Some(compiler) = mpich else { return };
+    for (procs, verb, layer) in [("2", "logp", "am+udp"), ("3", "contention", "tcp")] {
+        let mut job = job(&compiler, procs, &[&[verb, "--over", layer], &LITTLE[..]].concat());
+        let record = record(job.env("NETDYNO_MPICC", "/nowhere/mpicc").output().unwrap());
+        let launcher = record.results[0].launcher.as_deref();
+        assert_eq!(launcher, Some(&format!("in a job of {procs} processes")[..]));
+        assert!(record.results[0].parameters.rtt.value_ns > Some(0.0));
+    }
 }
 
 /// Returns the processes of this name whose environment has `mark`.

@@ -70,7 +70,7 @@ pub struct ValidateArgs {
     ///
     /// Those of mpi, am+shm or am+udp.
     #[arg(long, value_name = "LAYER", default_value = "mpi", help_heading = WHAT)]
-    over: Layer,
+    pub over: Layer,
 
     /// Turn these dials [default: all]
     #[arg(long, value_name = "DIAL[,DIAL…]", value_delimiter = ',', value_parser = dial, help_heading = WHAT)]
