@@ -3,7 +3,9 @@
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_clock::place::Distance;
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::record::Doubt;
+use netdyno_measure::task::Data;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::faults::Faults;
 use std::net::SocketAddr;
@@ -46,6 +48,26 @@ pub fn server_doubt(address: SocketAddr) -> Doubt {
          is are unknown"
     );
     Doubt::new("server_of_others", text)
+}
+
+/// Warns that calls were sent again. A layer that repeats messages by a protocol of its own is not meant.
+pub fn repeated_calls_doubt(layer: Layer, launches: &[Data]) -> Option<Doubt> {
+    let transports = launches.iter().filter_map(|data| match data {
+        Data::Logp(data) => data.transport,
+        Data::Bulk(data) => data.transport,
+        Data::Completion(data) => data.transport,
+        Data::Utilisation(data) => data.transport,
+        _ => None,
+    });
+    let (again, sent) =
+        transports.fold((0, 0), |(again, sent), of| (again + of.retransmitted, sent + of.sent));
+    (layer == Layer::OncRpcUdp && again > 0).then(|| {
+        let text = format!(
+            "{again} of {sent} calls had no reply within 1 s and were sent again: what was measured around them is \
+             the time of the client's timer"
+        );
+        Doubt::new("repeated_calls", text)
+    })
 }
 
 /// Warns about a job on more than two machines, because the record describes only two.

@@ -10,8 +10,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A process that is killed at the end of a test.
 struct Killed(Child);
@@ -110,6 +111,38 @@ fn a_server_without_the_program_is_told_apart() {
     let line = error_of(&["logp", "--over", "oncrpc+tcp", "--connect", &address], 1);
     assert!(line.contains("does not have the program"), "{line}");
     serving.join().unwrap();
+}
+
+/// A server that executes every call but one, which it does not hear at first.
+#[test]
+fn calls_that_were_repeated_are_a_doubt() {
+    let _beside = beside();
+    for loses in [true, false] {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let over = AtomicBool::new(false);
+        let result = thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut room, mut calls) = ([0; 1000], 0);
+                while !over.load(Ordering::Relaxed) {
+                    let Ok((len, from)) = socket.recv_from(&mut room) else { continue };
+                    calls += 1;
+                    if loses && calls == 20 {
+                        continue;
+                    }
+                    // The transaction id, a reply that is accepted, no verifier, success, and the argument.
+                    let words = [1, 0, 0, 0, 0].map(u32::to_be_bytes).concat();
+                    socket.send_to(&[&room[..4], &words, &room[40..len]].concat(), from).unwrap();
+                }
+            });
+            let result = std::panic::catch_unwind(|| measured("logp", "oncrpc+udp", &address, &[]));
+            over.store(true, Ordering::Relaxed);
+            result.unwrap()
+        });
+        let doubt = result.doubts.iter().find(|doubt| doubt.name == "repeated_calls");
+        assert_eq!(doubt.is_some(), loses, "{:?}", result.doubts);
+    }
 }
 
 #[cfg(not(feature = "grpc"))]

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Measures with calls of 5 bytes.
-fn measure(layer: Layer, server: SocketAddr) -> Result<Data, LayerError> {
+pub fn measure(layer: Layer, server: SocketAddr) -> Result<Data, LayerError> {
     let half = half::open(layer, Role::Requester, options(5, Face::Requests)).unwrap();
     let task = Task::Logp(Plan {
         launch: 0,
@@ -96,6 +96,8 @@ fn replies_are_matched_in_any_order() {
     let serve = |socket: &UdpSocket, from, xid, _| {
         let mut xids = vec![xid];
         let mut room = [0; 1000];
+        // The client's next calls arrive meanwhile.
+        thread::sleep(Duration::from_micros(200));
         socket.set_nonblocking(true).unwrap();
         while let Ok((len, _)) = socket.recv_from(&mut room) {
             xids.push(xid_of(&room[..len]));

@@ -8,4 +8,5 @@ mod common;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod libtirpc;
+mod lossy;
 mod server;
