@@ -37,6 +37,11 @@ pub(crate) trait Links {
 
     /// Sleeps until something may have arrived, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
+
+    /// Sleeps until a request may have arrived, at most for `timeout`.
+    fn block_on_requests(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.block(timeout)
+    }
 }
 
 /// One process of a group in real time, over any wire.
@@ -125,7 +130,7 @@ impl<L: Links> Attendant for RealMember<L> {
             for _ in 0..POLLS_PER_CUE {
                 if self.links.answer()? {
                     idle.found();
-                } else if idle.pass(|| self.links.block(BLOCK_AT_MOST))? {
+                } else if idle.pass(|| self.links.block_on_requests(BLOCK_AT_MOST))? {
                     break;
                 }
             }

@@ -36,7 +36,7 @@ impl Gathering for GrpcGathering {
         for peer in place.peers() {
             connections[peer] = Some(Connection::open(server.engine(), &addresses[peer], peer)?);
         }
-        let links = GrpcLinks { server, connections, calls: Calls::new(options.size_bytes), serves: false };
+        let links = GrpcLinks { server, connections, calls: Calls::new(options.size_bytes) };
         Ok(Box::new(RealMember::new(links, options.wait, place.procs, WINDOW)))
     }
 }
@@ -46,15 +46,11 @@ struct GrpcLinks {
     /// By rank; `None` for the own rank.
     connections: Vec<Option<Connection>>,
     calls: Calls,
-    /// Whether this process answers calls in this step. Otherwise it makes calls.
-    serves: bool,
 }
 
 impl Links for GrpcLinks {
     /// The replies of all peers come out of one queue, so none has to be selected.
-    fn attend(&mut self, _: &[usize]) {
-        self.serves = false;
-    }
+    fn attend(&mut self, _: &[usize]) {}
 
     #[inline(always)]
     fn request(&mut self, peer: usize) -> Result<(), LayerError> {
@@ -70,15 +66,15 @@ impl Links for GrpcLinks {
 
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
-        self.serves = true;
         self.server.answer()
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        if self.serves {
-            return self.server.block(timeout);
-        }
         self.calls.block(self.server.engine(), timeout);
         Ok(())
+    }
+
+    fn block_on_requests(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.server.block(timeout)
     }
 }

@@ -93,7 +93,7 @@ fn member<C: Channel + 'static, S: Responder + 'static>(
         clients[peer] = Some(Client::new(connect(&addresses[peer])?, wait, size_bytes)?);
     }
     let window = clients.iter().flatten().map(Client::window).min().unwrap_or(1);
-    let links = RpcLinks { clients, server, attended: Vec::new(), next: 0, serves: false };
+    let links = RpcLinks { clients, server, attended: Vec::new(), next: 0 };
     Ok(Box::new(RealMember::new(links, wait, place.procs, window)))
 }
 
@@ -105,13 +105,11 @@ struct RpcLinks<C, S> {
     attended: Vec<usize>,
     /// The index in `attended` of the peer whose replies are taken next.
     next: usize,
-    /// Whether this process answers calls in this step. Otherwise it makes calls.
-    serves: bool,
 }
 
 impl<C: Channel, S: Responder> Links for RpcLinks<C, S> {
     fn attend(&mut self, peers: &[usize]) {
-        (self.attended, self.next, self.serves) = (peers.to_vec(), 0, false);
+        (self.attended, self.next) = (peers.to_vec(), 0);
     }
 
     #[inline(always)]
@@ -135,16 +133,16 @@ impl<C: Channel, S: Responder> Links for RpcLinks<C, S> {
 
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
-        self.serves = true;
         self.server.answer()
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
-        if self.serves {
-            return self.server.block(timeout);
-        }
         let attended = self.attended.iter().filter_map(|&peer| self.clients[peer].as_ref());
         let sockets: Vec<_> = attended.map(Client::socket).collect();
         block_on_any(&sockets, timeout)
+    }
+
+    fn block_on_requests(&mut self, timeout: Duration) -> Result<(), LayerError> {
+        self.server.block(timeout)
     }
 }
