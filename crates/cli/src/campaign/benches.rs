@@ -7,6 +7,7 @@ use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use crate::options::bench::Measuring;
 use crate::terminal::fault::Fault;
+use crate::options::once::each_once;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::options::DialOptions;
@@ -15,9 +16,7 @@ use netdyno_protocol::faults::Faults;
 /// Returns the wait policies that the user named.
 pub fn named_waits(measuring: &Measuring) -> Result<Vec<Wait>, Fault> {
     let waits = measuring.waits();
-    if let Some((_, twice)) = waits.iter().enumerate().find(|(at, wait)| waits[..*at].contains(wait)) {
-        return Err(Fault::BadInput(format!("--wait names {twice} twice")));
-    }
+    each_once("--wait", &waits, Wait::to_string)?;
     Ok(waits)
 }
 

@@ -17,6 +17,7 @@ use crate::hosts::site::Site;
 use crate::job::ranks::Ranks;
 use crate::launch::bench::Bench;
 use crate::options::bench::{BenchArgs, Label, Measuring};
+use crate::options::once::each_once;
 use crate::program::profiles;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
@@ -118,6 +119,7 @@ impl Campaign {
         measuring: &Measuring,
         ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
+        each_once("--over", layers, Layer::to_string)?;
         if conditions.truth.is_some() && !layers.contains(&Layer::Sim) {
             return Err(Fault::BadInput("--truth is for the sim layer: add --over sim".into()));
         }

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod connect;
 pub mod headings;
+pub mod once;
 pub mod output;
 pub mod program;
 pub mod values;

@@ -6,6 +6,7 @@ use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
 use crate::options::connect::ConnectArgs;
 use crate::options::headings::WHAT;
+use crate::options::once::each_once;
 use crate::options::values::{bytes, largest};
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
@@ -83,14 +84,14 @@ fn signature_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| "must be sizes from 1B to 64MiB, as in 8,2KiB".into())
 }
 
-/// Returns the sizes in ascending order, each once.
+/// Returns the sizes in ascending order.
 ///
 /// # Errors
-/// There are too many, or a layer has no messages of such a size.
+/// There are too many, one stands there twice, or a layer has no messages of such a size.
 fn signatures(sizes: &[usize], over: &[Layer]) -> Result<Vec<usize>, Fault> {
+    each_once("--signature", sizes, |&size| Bytes(size).to_string())?;
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();
-    sizes.dedup();
     if sizes.len() > SIGNATURES_AT_MOST {
         return Err(Fault::BadInput(format!(
             "--signature names {} sizes: name at most {SIGNATURES_AT_MOST}",

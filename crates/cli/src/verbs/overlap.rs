@@ -5,6 +5,7 @@ use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
+use crate::options::once::each_once;
 use crate::options::values::bytes;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
@@ -154,18 +155,28 @@ pub fn message_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| "must be from 8B to 1GiB".into())
 }
 
-/// Returns sizes in ascending order, each once.
-pub fn ascending(sizes: &[usize]) -> Vec<usize> {
+/// Returns the sizes of `--sizes` in ascending order.
+///
+/// # Errors
+/// A size stands there twice.
+pub fn ascending(sizes: &[usize]) -> Result<Vec<usize>, Fault> {
+    each_once("--sizes", sizes, |&size| Size(size).to_string())?;
     let mut sizes = sizes.to_vec();
+impl CombMethod {
+    /// Returns the name on the command line.
+    fn name(&self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
     sizes.sort_unstable();
-    sizes.dedup();
-    sizes
+    Ok(sizes)
 }
 
 /// Measures and writes the result.
 pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.bench.clone();
-    let sizes = ascending(&args.sizes);
+    let sizes = ascending(&args.sizes)?;
     let smallest = smallest_trip(&sizes);
     if bench.measuring.size.replace(u32::try_from(smallest).unwrap_or(u32::MAX)).is_some() {
         return Err(Fault::BadInput(
@@ -206,6 +217,7 @@ fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
         ))),
         None => Ok(()),
     }
+    each_once("--method", &args.method, CombMethod::name)?;
 }
 
 /// The COMB methods: computation that goes on behind messages.

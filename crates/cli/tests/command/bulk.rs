@@ -52,7 +52,7 @@ fn transfers_have_directions_and_signatures() {
     let file = folder.path().join("bulk.json");
     let file = file.to_str().unwrap();
     let over = ["--over", "am+shm", "--wait", "yield", "--launches", "1", "--largest", "1KiB"];
-    let rest = ["--max-time", "1s", "--signature", "2KiB,8,8", "--out", file];
+    let rest = ["--max-time", "1s", "--signature", "2KiB,8", "--out", file];
     for (direction, operation) in [("store", Transfer::Store), ("get", Transfer::Get)] {
         stdout_of(&[&["bulk", "--direction", direction], &over[..], &rest].concat());
         let record = Record::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();

@@ -89,3 +89,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         assert!(line.contains(names), "{args:?}: {line}");
     }
 }
+        (&["overlap", "--over", "udp", "--sizes", "5kB,8,5000"], "--sizes names 5 kB twice: name it once"),
+        (&["overlap", "--over", "udp", "--method", "pww,max,pww"], "--method names pww twice"),
+        (&["paper", "comb", "--sizes", "8,8"], "--sizes names 8 B twice"),
+        (&["validate", "--over", "am+shm", "--dial", "latency,latency"], "--dial names latency twice"),
+        (&["bulk", "--over", "udp", "--signature", "64,64"], "--signature names 64 B twice"),

@@ -122,7 +122,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["lopg"], "'logp'"),
         (&["logp"], "--over"),
         (&["logp", "--over", "am+shmem"], "'am+shm'"),
-        (&["logp", "--over", "udp,udp"], "twice"),
+        (&["logp", "--over", "udp,udp"], "--over names udp twice: name it once"),
         (&["logp", "--over", ""], "there is no layer"),
         (&["logp", "--over", "sim"], "--truth"),
         (&["logp", "--over", "sim", "--truth", "o_s=1"], "unit"),

@@ -76,7 +76,7 @@ enum Experiment {
 pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut measuring = args.measuring.clone();
     check(&measuring, ranks.as_deref())?;
-    let sizes = sizes(args);
+    let sizes = sizes(args)?;
     measuring.size = Some(u32::try_from(smallest_trip(&sizes)).unwrap_or(u32::MAX));
     let stacks = Stacks::prepare(&mut measuring)?;
     let (method, variants, paper) = match args.experiment {
@@ -93,7 +93,7 @@ pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
 }
 
 /// Returns the sizes of messages, ascending.
-fn sizes(args: &PaperArgs) -> Vec<usize> {
+fn sizes(args: &PaperArgs) -> Result<Vec<usize>, Fault> {
     let usual: &[usize] = match args.experiment {
         Experiment::Comb => &comb::SIZES,
         Experiment::Speight5 => &speight::SIZES,

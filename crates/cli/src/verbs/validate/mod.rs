@@ -7,6 +7,7 @@ use crate::campaign::{Campaign, Conditions, conclude};
 use crate::job::ranks::Ranks;
 use crate::options::bench::Measuring;
 use crate::options::headings::WHAT;
+use crate::options::once::each_once;
 use crate::options::output::OutputArgs;
 use crate::program::apparatus::{Apparatus, folder};
 use crate::program::ledger::Ledger;
@@ -105,6 +106,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     if !args.over.takes_dials() && args.over != Layer::Mpi {
         return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
     }
+    each_once("--dial", &args.dial, Dial::to_string)?;
     let method = Validating::new(args);
     if args.measuring.waits().len() > 1 {
         return Err(Fault::BadInput("validate waits one way: name one of them with --wait".into()));
