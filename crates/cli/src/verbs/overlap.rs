@@ -100,31 +100,51 @@ impl From<ProgressIn> for ProgressBy {
 /// How many messages the methods of COMB keep under way.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct UnderWay {
-    /// Keep this many messages under way in COMB's polling method
+    /// Keep this many messages under way in COMB's polling method [default: 4]
     ///
     /// Each way; fewer where a layer has less room.
     #[arg(
         long,
         value_name = "N",
-        default_value = "4",
         value_parser = clap::value_parser!(u8).range(1..=Order::LARGEST_BATCH.into()),
         help_heading = WHAT,
         hide_short_help = true
     )]
-    pub queue: u8,
+    pub queue: Option<u8>,
 
-    /// Post this many messages in a cycle of COMB's post-work-wait
+    /// Post this many messages in a cycle of COMB's post-work-wait [default: 1]
     ///
     /// Each way; fewer where a layer has less room.
     #[arg(
         long,
         value_name = "N",
-        default_value = "1",
         value_parser = clap::value_parser!(u8).range(1..=Order::LARGEST_BATCH.into()),
         help_heading = WHAT,
         hide_short_help = true
     )]
-    pub batch: u8,
+    pub batch: Option<u8>,
+}
+
+impl UnderWay {
+    /// Checks that each number that is given is one of a method that is measured.
+    ///
+    /// # Errors
+    /// No method uses it.
+    pub fn check(&self, methods: &[plan::Method]) -> Result<(), Fault> {
+        use plan::Method::{Max, Polling, Pww};
+        let unused = |option: &str, users: &str| {
+            Err(Fault::BadInput(format!(
+                "{option} is of {users}, which is not measured here: leave {option} away"
+            )))
+        };
+        if self.queue.is_some() && !methods.contains(&Polling) {
+            return unused("--queue", "the method polling");
+        }
+        if self.batch.is_some() && !methods.iter().any(|method| matches!(method, Pww | Max)) {
+            return unused("--batch", "the methods pww and max");
+        }
+        Ok(())
+    }
 }
 
 /// The methods of `netdyno overlap`.
@@ -136,6 +156,13 @@ pub enum CombMethod {
     Pww,
     /// The most work that goes behind a message for free
     Max,
+}
+
+impl CombMethod {
+    /// Returns the name on the command line.
+    fn name(&self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 impl From<CombMethod> for plan::Method {
@@ -162,13 +189,6 @@ pub fn message_size(text: &str) -> Result<usize, String> {
 pub fn ascending(sizes: &[usize]) -> Result<Vec<usize>, Fault> {
     each_once("--sizes", sizes, |&size| Size(size).to_string())?;
     let mut sizes = sizes.to_vec();
-impl CombMethod {
-    /// Returns the name on the command line.
-    fn name(&self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}
-
     sizes.sort_unstable();
     Ok(sizes)
 }
@@ -197,12 +217,14 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         )));
     }
     check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
+    each_once("--method", &args.method, CombMethod::name)?;
     let methods: Vec<plan::Method> = METHODS
         .into_iter()
         .filter(|method| {
             args.method.is_empty() || args.method.iter().any(|chosen| plan::Method::from(*chosen) == *method)
         })
         .collect();
+    args.under_way.check(&methods)?;
     let comb = Comb { progress_by: args.progress.into(), ..Comb::new(sizes, args.under_way, methods) };
     campaign::run(Box::new(comb), &bench, ranks)
 }
@@ -217,7 +239,6 @@ fn check_smallest(smallest: usize, layers: &[Layer]) -> Result<(), Fault> {
         ))),
         None => Ok(()),
     }
-    each_once("--method", &args.method, CombMethod::name)?;
 }
 
 /// The COMB methods: computation that goes on behind messages.
@@ -267,8 +288,9 @@ impl Method for Comb {
 impl Comb {
     /// Returns the methods with messages of `sizes`, ascending.
     pub fn new(sizes: Vec<usize>, under_way: UnderWay, methods: Vec<plan::Method>) -> Self {
-        let UnderWay { queue, batch } = under_way;
-        Self { sizes, queue: queue.into(), batch: batch.into(), progress_by: ProgressBy::Calls, methods }
+        let queue = under_way.queue.map_or(QUEUE, usize::from);
+        let batch = under_way.batch.map_or(BATCH, usize::from);
+        Self { sizes, queue, batch, progress_by: ProgressBy::Calls, methods }
     }
 
     /// Returns warnings about requested sizes, a queue and a batch that the layer does not support.
@@ -298,6 +320,11 @@ impl Comb {
         doubts
     }
 }
+
+/// Default number of messages under way in the polling method, each way.
+const QUEUE: usize = 4;
+/// Default number of messages in a cycle of post-work-wait, each way.
+const BATCH: usize = 1;
 
 /// Smallest and largest size of a message, in bytes.
 pub const SIZES: (usize, usize) = (Order::LEN, 1 << 30);

@@ -31,7 +31,7 @@ fn the_simulated_layer_gives_back_who_moves_the_data() {
 fn one_method_one_size() {
     let truth = format!("{TRUTH},offload=off,window=2");
     let args = ["overlap", "--over", "sim", "--truth", &truth, "--launches", "6", "--sizes", "8KiB"];
-    let record = record(&[&args[..], &["--method", "max", "--queue", "7", "--batch", "3"]].concat());
+    let record = record(&[&args[..], &["--method", "max", "--batch", "3"]].concat());
     let overlap = record.results[0].found.overlap().unwrap();
     assert_eq!((&overlap.methods[..], overlap.queue, overlap.batch), (&[Method::Max][..], 2, 2));
     let [size] = &overlap.sizes[..] else { panic!("{:?}", overlap.sizes) };
@@ -82,15 +82,24 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--queue", "0"], "--queue"),
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--batch", "0"], "--batch"),
         (&["paper", "comb", "--batch", "65"], "--batch"),
+        (
+            &["overlap", "--over", "udp", "--method", "pww,max", "--queue", "4"],
+            "--queue is of the method polling",
+        ),
+        (
+            &["overlap", "--over", "udp", "--method", "polling", "--batch", "1"],
+            "--batch is of the methods pww",
+        ),
+        (&["paper", "speight-5", "--queue", "4"], "--queue is of the method polling"),
         (&["overlap", "--over", "sim", "--truth", TRUTH, "--method", "guess"], "--method"),
+        (&["overlap", "--over", "udp", "--sizes", "5kB,8,5000"], "--sizes names 5 kB twice: name it once"),
+        (&["overlap", "--over", "udp", "--method", "pww,max,pww"], "--method names pww twice"),
+        (&["paper", "comb", "--sizes", "8,8"], "--sizes names 8 B twice"),
+        (&["validate", "--over", "am+shm", "--dial", "latency,latency"], "--dial names latency twice"),
+        (&["bulk", "--over", "udp", "--signature", "64,64"], "--signature names 64 B twice"),
     ];
     for (args, names) in cases {
         let line = error_of(args, 2);
         assert!(line.contains(names), "{args:?}: {line}");
     }
 }
-        (&["overlap", "--over", "udp", "--sizes", "5kB,8,5000"], "--sizes names 5 kB twice: name it once"),
-        (&["overlap", "--over", "udp", "--method", "pww,max,pww"], "--method names pww twice"),
-        (&["paper", "comb", "--sizes", "8,8"], "--sizes names 8 B twice"),
-        (&["validate", "--over", "am+shm", "--dial", "latency,latency"], "--dial names latency twice"),
-        (&["bulk", "--over", "udp", "--signature", "64,64"], "--signature names 64 B twice"),

@@ -78,10 +78,15 @@ pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     check(&measuring, ranks.as_deref())?;
     let sizes = sizes(args)?;
     measuring.size = Some(u32::try_from(smallest_trip(&sizes)).unwrap_or(u32::MAX));
+    let method = match args.experiment {
+        Experiment::Comb => comb::method(sizes, args.under_way),
+        Experiment::Speight5 => speight::method(sizes),
+    };
+    args.under_way.check(&method.methods)?;
     let stacks = Stacks::prepare(&mut measuring)?;
-    let (method, variants, paper) = match args.experiment {
-        Experiment::Comb => (comb::method(sizes, args.under_way), comb::variants(&stacks), Paper::Comb),
-        Experiment::Speight5 => (speight::method(sizes), speight::variants(&stacks), Paper::Speight5),
+    let (variants, paper) = match args.experiment {
+        Experiment::Comb => (comb::variants(&stacks), Paper::Comb),
+        Experiment::Speight5 => (speight::variants(&stacks), Paper::Speight5),
     };
     let campaign = Campaign::of_variants(Box::new(method), variants, &measuring, ranks)?;
     let sink = Sink::open(&args.output)?;
