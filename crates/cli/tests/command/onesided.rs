@@ -85,6 +85,9 @@ fn a_comparison_tells_the_settings_apart() {
         );
     }
     assert!(!compared(&plain, &lock).contains("synchronisation_differs"));
+    let allocated = with("memory", "allocated");
+    assert!(compared(&plain, &allocated).contains("memory_differs"));
+    assert!(!compared(&plain, &with("memory", "registered")).contains("memory_differs"));
     let levels = compared(&with("level", "delivery"), &with("level", "reception"));
     assert!(levels.contains("level_differs") && levels.contains("reliable reception"), "{levels}");
     let table = stdout_of(&["report", &fence, "--format", "table", "--out", "-"]);
@@ -110,6 +113,11 @@ fn bad_input_is_one_line_and_exit_code_2() {
         ),
         (&["onesided", "--over", "sim", "--truth", TRUTH, "--sync", "lock"], "sim has no synchronisations"),
         (&["onesided", "--over", "mpi", "--sync", "flush"], "lock, fence, post"),
+        (
+            &["onesided", "--over", "am+shm", "--memory", "allocated"],
+            "am+shm has no choice of memory: use --memory with mpi, ucx:tcp, plugin",
+        ),
+        (&["onesided", "--over", "mpi", "--memory", "mine"], "registered, allocated"),
         (&["onesided", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),
         (&["onesided", "--over", "sim", "--truth", TRUTH, "--largest", "2GiB"], "1KiB to 1GiB"),
     ];
