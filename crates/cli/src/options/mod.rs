@@ -1,5 +1,6 @@
 //! Options that several verbs share.
 
+pub mod abilities;
 pub mod bench;
 pub mod connect;
 pub mod headings;

@@ -3,13 +3,14 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
+use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_layers::catalogue::{Layer, able};
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::onesided::data::{Access, Level, Memory, OnesidedLaunch, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::OnesidedPlan;
@@ -86,29 +87,16 @@ pub struct OnesidedArgs {
 /// Measures and writes the result.
 pub fn run(args: &OnesidedArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.bench.of_every_size("onesided")?;
-    if let Some(layer) = bench.over.iter().find(|layer| !layer.has_one_sided()) {
-        let able = able(Layer::has_one_sided);
-        return Err(Fault::BadInput(format!("{layer} has no one-sided operations here: use {able}")));
+    let over = &bench.over;
+    all_able(over, Layer::has_one_sided, "one-sided operations here", "use")?;
+    if args.level.is_some() {
+        all_able(over, Layer::has_levels, "reliability levels", "use --level with")?;
     }
-    if args.level.is_some()
-        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_levels())
-    {
-        let able = able(Layer::has_levels);
-        return Err(Fault::BadInput(format!("{layer} has no reliability levels: use --level with {able}")));
+    if args.sync.is_some() {
+        all_able(over, Layer::has_synchronisations, "synchronisations to choose", "use --sync with")?;
     }
-    if args.sync.is_some()
-        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_synchronisations())
-    {
-        let able = able(Layer::has_synchronisations);
-        return Err(Fault::BadInput(format!(
-            "{layer} has no synchronisations to choose: use --sync with {able}"
-        )));
-    }
-    if args.memory.is_some()
-        && let Some(layer) = bench.over.iter().find(|layer| !layer.allocates())
-    {
-        let able = able(Layer::allocates);
-        return Err(Fault::BadInput(format!("{layer} has no choice of memory: use --memory with {able}")));
+    if args.memory.is_some() {
+        all_able(over, Layer::allocates, "choice of memory", "use --memory with")?;
     }
     let memory = match args.memory.as_deref() {
         Some("allocated") => Memory::Allocated,

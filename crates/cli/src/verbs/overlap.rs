@@ -3,6 +3,7 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
+use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
 use crate::options::once::each_once;
@@ -10,7 +11,7 @@ use crate::options::values::bytes;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::{Args, ValueEnum};
-use netdyno_layers::catalogue::{Layer, able};
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -208,13 +209,9 @@ pub fn run(args: &OverlapArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
             "{layer} has requests and replies alone, and no messages that overlap could post: use another layer"
         )));
     }
-    if args.progress == ProgressIn::Thread
-        && let Some(layer) = bench.over.iter().find(|layer| !layer.has_progress_thread())
-    {
-        let able = able(Layer::has_progress_thread);
-        return Err(Fault::BadInput(format!(
-            "{layer} has no progress thread of netdyno's: use --progress thread with {able}"
-        )));
+    if args.progress == ProgressIn::Thread {
+        let has_thread = Layer::has_progress_thread;
+        all_able(&bench.over, has_thread, "progress thread of netdyno's", "use --progress thread with")?;
     }
     check_smallest(sizes.first().copied().unwrap_or(0), &bench.over)?;
     each_once("--method", &args.method, CombMethod::name)?;

@@ -3,13 +3,14 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
+use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
-use netdyno_layers::catalogue::{Layer, able};
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
 use netdyno_measure::registration::data::RegistrationLaunch;
@@ -50,10 +51,7 @@ pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Faul
     if bench.faults.is_some() {
         return Err(Fault::BadInput("registration sends nothing, so that --faults means nothing".into()));
     }
-    if let Some(layer) = bench.over.iter().find(|layer| !layer.registers()) {
-        let able = able(Layer::registers);
-        return Err(Fault::BadInput(format!("{layer} has no memory to register: use {able}")));
-    }
+    all_able(&bench.over, Layer::registers, "memory to register", "use")?;
     if bench.over.iter().any(|layer| *layer != Layer::Sim) {
         check_memory(args.largest, available_bytes())?;
     }
