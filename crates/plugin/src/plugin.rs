@@ -55,9 +55,11 @@ pub(crate) struct OneSided {
     pub(crate) flush: abi::OfRank,
 }
 
-/// Functions of a layer with epochs.
+/// Functions of a layer with epochs, and the kinds of epochs that it has.
 #[derive(Clone, Copy)]
 pub(crate) struct Epochs {
+    fences: bool,
+    posts: bool,
     pub(crate) open: abi::OfRank,
     pub(crate) close: abi::OfRank,
     pub(crate) expose: abi::OfRank,
@@ -93,8 +95,6 @@ pub struct Plugin {
     pub(crate) epochs: Option<Epochs>,
     /// Present only if `one_sided` is.
     pub(crate) allocate: Option<abi::Allocate>,
-    fences: bool,
-    posts: bool,
 }
 
 impl Plugin {
@@ -173,8 +173,7 @@ impl Plugin {
         if fetch_add.is_some() && one_sided.is_none() {
             return Err("has fetch_add without put and get".into());
         }
-        let (fences, posts) = (can(abi::FENCE), can(abi::POST));
-        let epochs = (fences || posts).then(|| epochs_of(layer)).transpose()?;
+        let epochs = can(abi::FENCE | abi::POST).then(|| epochs_of(layer)).transpose()?;
         if epochs.is_some() && one_sided.is_none() {
             return Err("has epochs without put and get".into());
         }
@@ -196,8 +195,6 @@ impl Plugin {
             fetch_add,
             epochs,
             allocate,
-            fences,
-            posts,
         })
     }
 
@@ -233,12 +230,12 @@ impl Plugin {
 
     /// Reports whether the layer has epochs between fences.
     pub fn fences(&self) -> bool {
-        self.fences
+        self.epochs.is_some_and(|epochs| epochs.fences)
     }
 
     /// Reports whether the layer has epochs on memory that the other process posts.
     pub fn posts(&self) -> bool {
-        self.posts
+        self.epochs.is_some_and(|epochs| epochs.posts)
     }
 
     /// Reports whether the layer allocates memory for put and get itself.
@@ -292,6 +289,8 @@ fn one_sided_of(layer: &Layer) -> Result<OneSided, String> {
 
 fn epochs_of(layer: &Layer) -> Result<Epochs, String> {
     Ok(Epochs {
+        fences: layer.capabilities & abi::FENCE != 0,
+        posts: layer.capabilities & abi::POST != 0,
         open: needed(layer.open_epoch, "open_epoch")?,
         close: needed(layer.close_epoch, "close_epoch")?,
         expose: needed(layer.expose, "expose")?,

@@ -1,9 +1,9 @@
 //! One process of a job in which this command runs, as in `mpiexec -n 2 netdyno logp --over mpi`.
 //!
-//! The processes find each other through their launcher or MPI ([`crate::job::meeting`]). Rank 0 leads: it measures and writes
-//! the result on a second thread, because MPI belongs to the thread that initialised it. All processes, rank
-//! 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI, are workers
-//! themselves.
+//! The processes find each other through their launcher or MPI ([`crate::job::meeting`]). Rank 0 leads: it
+//! measures and writes the result on a second thread, because MPI belongs to the thread that initialised it. All
+//! processes, rank 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI,
+//! are workers themselves.
 
 use crate::hosts::machine;
 use crate::hosts::secret;

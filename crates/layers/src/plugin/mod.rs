@@ -9,8 +9,9 @@
 //!   `memory`: registration of memory.
 //!
 //! `address` connects channels. `queues` has the receives that are posted in advance, and the sends.
-//! `one_sided` has one-sided operations that need no target, and `epochs` those in epochs. `requests` has requests over messages, `own_requests` those of a layer with requests of its own, and
-//! `messages` has messages. [`parameter`] is what a layer is opened with.
+//! `one_sided` has one-sided operations that need no target, and `epochs` those in epochs. `requests` has requests
+//! over messages, `own_requests` those of a layer with requests of its own, and `messages` has messages. [`parameter`]
+//! is what a layer is opened with.
 
 mod address;
 pub mod bootstrap;
