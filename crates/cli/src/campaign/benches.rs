@@ -5,6 +5,7 @@ use super::Conditions;
 use crate::hosts::site::Site;
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
+use crate::launch::trial;
 use crate::options::bench::Measuring;
 use crate::options::once::each_once;
 use crate::terminal::fault::Fault;
@@ -34,6 +35,30 @@ pub fn waits(layer: Layer, named: &[Wait], also: &[Wait], site: &Site) -> Vec<Op
         return vec![None];
     }
     [polling(site)].into_iter().chain(also).map(Some).collect()
+}
+
+/// Returns the benches of one layer that can be opened. Only the library behind a layer knows whether it is here and
+/// whether it can sleep, so that a process tries. A layer that cannot sleep is only polled, unless the user named the
+/// ways to wait.
+///
+/// # Errors
+/// The layer cannot be opened. A launcher may start processes on hosts that have more than this one, so that the launch
+/// reports it there.
+pub fn openable(mut benches: Vec<Bench>, names_waits: bool) -> Result<Vec<Bench>, Fault> {
+    let Some(&Bench { layer, ref origin, .. }) = benches.first() else { return Ok(benches) };
+    if !layer.is_of_library() || layer.has_launcher() {
+        return Ok(benches);
+    }
+    let is_launched = matches!(origin, Origin::Launcher(_));
+    let sleeps = benches.iter().any(|bench| bench.wait.sleeps());
+    let Err(why) = trial::open(layer, if sleeps { Wait::Block } else { Wait::Spin }) else {
+        return Ok(benches);
+    };
+    if sleeps && !names_waits && trial::open(layer, Wait::Spin).is_ok() {
+        benches.retain(|bench| !bench.wait.sleeps());
+        return Ok(benches);
+    }
+    if is_launched { Ok(benches) } else { Err(Fault::BadInput(format!("{layer}: {why}"))) }
 }
 
 /// Returns the way to poll: processes that share a processor yield it.

@@ -24,7 +24,7 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
-use benches::{bench, named_waits, waits};
+use benches::{bench, named_waits, openable, waits};
 use doubts::{
     dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, repeated_calls_doubt,
     same_processes_doubt, server_doubt, too_few_doubt,
@@ -149,15 +149,13 @@ impl Campaign {
         let mut benches = Vec::new();
         for &layer in layers {
             let waits = waits(layer, &named, &method.also_waits(), &site);
-            for &wait in &waits {
-                let label = wait.filter(|_| waits.len() > 1).map(|wait| wait.to_string());
-                benches.push(Bench { label, ..bench(layer, conditions, measuring, wait, &site)? });
-            }
-        }
-        for (at, layer) in layers.iter().enumerate() {
-            if layers[..at].contains(layer) {
-                return Err(Fault::BadInput(format!("the layer {layer} is named twice")));
-            }
+            let of_layer = waits.into_iter().map(|wait| bench(layer, conditions, measuring, wait, &site));
+            let of_layer = openable(of_layer.collect::<Result<_, _>>()?, !named.is_empty())?;
+            let are_several = of_layer.len() > 1;
+            benches.extend(of_layer.into_iter().map(|bench| {
+                let label = are_several.then(|| bench.wait.to_string());
+                Bench { label, ..bench }
+            }));
         }
         method.prepare(&benches);
         Ok(Self { method, benches, site, measuring: measuring.clone() })

@@ -9,6 +9,7 @@ pub mod origin;
 mod pair;
 pub mod peak;
 mod start;
+pub mod trial;
 pub mod worker;
 
 use crate::terminal::fault::Fault;

@@ -55,6 +55,13 @@ pub enum Order {
         /// Processor of the worker.
         cpu: Option<usize>,
     },
+    /// Open a layer for processes that wait in this way, and close it.
+    Try {
+        /// The layer's name.
+        layer: String,
+        /// The wait policy.
+        wait: String,
+    },
     /// Connect to the other side at this address and, as the replier, serve.
     Connect(Vec<u8>),
     /// As the requester, measure.
@@ -76,6 +83,8 @@ pub enum Answer {
         #[serde(default)]
         shared: SharedFiles,
     },
+    /// The layer can be opened.
+    Tried,
     /// The worker is connected.
     Connected,
     /// Progress of the measurement, as a share.

@@ -86,7 +86,9 @@ impl<'a> Pair<'a> {
                     }
                     return Ok(Launched { data: *data, library, machines: self.started.machines() });
                 }
-                (_, Answer::Crowd(_)) => return Err(End::Failed("a pair was answered as a crowd".into())),
+                (_, Answer::Crowd(_) | Answer::Tried) => {
+                    return Err(End::Failed("a pair was answered as something else".into()));
+                }
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
             }
         }

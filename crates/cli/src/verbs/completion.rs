@@ -81,7 +81,7 @@ pub fn run(args: &CompletionArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault>
     let names_waits = !bench.measuring.waits().is_empty();
     let (largest_bytes, given) = (args.largest, args.peak);
     let (spins, peaks) = (args.best_spin, Vec::new());
-    let method = Completing { largest_bytes, names_waits, spins, given, peaks };
+    let method = Completing { largest_bytes, names_waits, only_polled: Vec::new(), spins, given, peaks };
     campaign::run(Box::new(method), &bench, ranks)
 }
 
@@ -91,6 +91,8 @@ struct Completing {
     largest_bytes: usize,
     /// True if the user named the ways to wait.
     names_waits: bool,
+    /// The layers that would also block if they could.
+    only_polled: Vec<Layer>,
     /// True if the best time to spin is wanted.
     spins: bool,
     /// The peak that the user gave, in bytes per second.
@@ -105,6 +107,7 @@ impl Method for Completing {
             Some(peak) => Peak::of(PeakSource::Given, peak, "given by --peak"),
             None => peak_of(bench),
         };
+        self.only_polled = if self.names_waits { Vec::new() } else { only_polled(benches) };
         self.peaks = benches.iter().map(|bench| (bench.layer, peak(bench))).collect();
     }
 
@@ -130,15 +133,20 @@ impl Method for Completing {
         let last = reading.found.sizes.last().map(|size| size.size_bytes);
         reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
         reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
-        reading.doubts.extend(cannot_block(terms.layer).filter(|_| !self.names_waits));
+        reading.doubts.extend(self.only_polled.contains(&terms.layer).then(|| cannot_block(terms.layer)));
         Some(reading.of())
     }
 }
 
+/// Returns the layers that are only polled, because they cannot block.
+pub fn only_polled(benches: &[Bench]) -> Vec<Layer> {
+    let blocks = |layer| benches.iter().any(|bench| bench.layer == layer && bench.wait.sleeps());
+    let layers = benches.iter().map(|bench| bench.layer);
+    layers.filter(|&layer| layer != Layer::Sim && !blocks(layer)).collect()
+}
+
 /// Warns that a layer cannot block.
-pub fn cannot_block(layer: Layer) -> Option<Doubt> {
-    (layer != Layer::Sim && !layer.can_wait(Wait::Block)).then(|| {
-        let text = format!("{layer} has no way to block, so that only polling is measured");
-        Doubt::new("cannot_block", text)
-    })
+pub fn cannot_block(layer: Layer) -> Doubt {
+    let text = format!("{layer} has no way to block, so that only polling is measured");
+    Doubt::new("cannot_block", text)
 }

@@ -3,15 +3,17 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
 use crate::job::ranks::Ranks;
+use crate::launch::bench::Bench;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
 use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use crate::verbs::bulk::no_larger_message;
-use crate::verbs::completion::cannot_block;
+use crate::verbs::completion::{cannot_block, only_polled};
 use clap::Args;
 use netdyno_host::wait::Wait;
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Doubt, Found};
 use netdyno_measure::task::{Data, Task};
@@ -53,7 +55,8 @@ pub fn run(args: &UtilisationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault
     let bench = args.bench.of_every_size("utilisation")?;
     let names_waits = !bench.measuring.waits().is_empty();
     let is_across = bench.measuring.peer.is_some();
-    let method = Utilising { largest_bytes: args.largest, names_waits, is_across };
+    let only_polled = Vec::new();
+    let method = Utilising { largest_bytes: args.largest, names_waits, is_across, only_polled };
     campaign::run(Box::new(method), &bench, ranks)
 }
 
@@ -65,9 +68,15 @@ struct Utilising {
     names_waits: bool,
     /// True if the user named another host.
     is_across: bool,
+    /// The layers that would also block if they could.
+    only_polled: Vec<Layer>,
 }
 
 impl Method for Utilising {
+    fn prepare(&mut self, benches: &[Bench]) {
+        self.only_polled = if self.names_waits { Vec::new() } else { only_polled(benches) };
+    }
+
     fn also_waits(&self) -> Vec<Wait> {
         vec![Wait::Block]
     }
@@ -87,7 +96,7 @@ impl Method for Utilising {
         let last = reading.found.sizes.last().map(|size| size.size_bytes);
         reading.found.largest_bytes = last.filter(|&last| last < self.largest_bytes);
         reading.doubts.extend(reading.found.largest_bytes.map(no_larger_message));
-        reading.doubts.extend(cannot_block(terms.layer).filter(|_| !self.names_waits));
+        reading.doubts.extend(self.only_polled.contains(&terms.layer).then(|| cannot_block(terms.layer)));
         reading.doubts.extend(one_machine(&launches).filter(|_| self.is_across));
         Some(reading.of())
     }

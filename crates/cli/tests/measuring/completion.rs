@@ -68,6 +68,7 @@ fn measured_or_refused(mut command: Command, layer: &str) -> bool {
         assert_every_way(&record(&output), layer, PeakSource::Copy);
         return true;
     }
+    assert_eq!(output.status.code(), Some(2), "{layer}");
     let line = refusal(&output);
     assert!(line.contains(layer) && line.contains("use --wait spin or yield"), "{line}");
     false
@@ -122,7 +123,52 @@ fn a_layer_over_a_library_is_measured_by_every_way_or_says_what_it_lacks() {
             assert!(is_measured || !blocks, "{layer}");
             let polled = completion(folder.path(), &["--over", layer, "--wait", "yield"]).output().unwrap();
             assert_whole(&record(&polled).results[0], PeakSource::Copy);
+            let both = completion(folder.path(), &["--over", &format!("udp,{layer}")]).output().unwrap();
+            let ways: &[&str] = if is_measured { &["yield", "block"] } else { &["yield"] };
+            assert_default_ways(&record(&both), layer, ways);
         }
+    }
+}
+
+/// Asserts that udp is measured by polling and by blocking, and the layer in `ways`, where `yield` is to poll. A layer
+/// that is only polled says so.
+fn assert_default_ways(record: &Record, layer: &str, ways: &[&str]) {
+    let of = |layer: &str| record.results.iter().filter(|result| result.layer == layer).collect::<Vec<_>>();
+    let blocks = |result: &&LayerResult| result.wait == "block";
+    assert_eq!(of("udp").iter().filter(|result| blocks(result)).count(), 1);
+    let results = of(layer);
+    assert_eq!((results.len(), results.iter().any(blocks)), (ways.len(), ways.contains(&"block")), "{layer}");
+    for result in results {
+        let says = result.doubts.iter().any(|doubt| doubt.name == "cannot_block");
+        assert_eq!(says, ways.len() == 1, "{layer}: {:?}", result.doubts);
+        assert_eq!(result.label.is_some(), ways.len() > 1, "{layer}: {:?}", result.label);
+    }
+}
+
+/// Only the loaded layer says that it cannot block: it is then polled, beside others, unless blocking is asked for.
+#[test]
+fn a_layer_of_ones_own_that_cannot_block_is_polled() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let shown = netdyno(&["plugin", "show", "skeleton"]).output().unwrap();
+    let source = String::from_utf8(shown.stdout).unwrap();
+    let source = source.replace(".capabilities = NETDYNO_BLOCKS |", ".capabilities =");
+    assert!(!source.contains("NETDYNO_BLOCKS |"));
+    let file = folder.path().join("polled.c");
+    std::fs::write(&file, source).unwrap();
+    let mut build = netdyno(&["plugin", "build", file.to_str().unwrap()]);
+    let built = build.env("XDG_CACHE_HOME", folder.path()).output().unwrap();
+    let built = String::from_utf8(built.stdout).unwrap();
+    for verb in ["completion", "utilisation"] {
+        let on = |more: &[&str]| {
+            let args = [&[verb, "--format", "json"], &FEW[..], more].concat();
+            netdyno(&args).env("NETDYNO_PLUGIN", built.trim_end()).output().unwrap()
+        };
+        assert_default_ways(&record(&on(&["--over", "udp,plugin"])), "plugin", &["yield"]);
+        let output = on(&["--over", "udp,plugin", "--wait", "block"]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        let line = refusal(&output);
+        assert!(line.contains("plugin: skeleton cannot sleep: use --wait spin or yield"), "{line}");
     }
 }
 

@@ -1,11 +1,12 @@
 //! The layers by name: what each can do, whether it is available here, and how it is opened.
 //!
 //! * [`half`] opens a layer between two processes, [`group`] between many. [`registrar`] opens a layer to
-//!   register memory.
+//!   register memory. [`trial`] opens a layer to learn what it can do here.
 
 pub mod group;
 pub mod half;
 pub mod registrar;
+pub mod trial;
 
 use crate::plugin::parameter::Parameter;
 use crate::{am, grpc, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi};

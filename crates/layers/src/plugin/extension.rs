@@ -97,10 +97,7 @@ impl Extension {
         Use { uses, memory: of_whom, wait }: Use,
     ) -> Result<Channel, LayerError> {
         let Room { slots, largest, memory } = room;
-        let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
-        if wait.sleeps() && !plugin.blocks() {
-            return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
-        }
+        let plugin = self.load(wait)?;
         if uses != Uses::Messages && !plugin.registers() {
             return Err(LayerError(format!("{} has no memory to register", plugin.name())));
         }
@@ -128,6 +125,24 @@ impl Extension {
             settings: &self.settings,
         };
         Channel::open(plugin, &opening).map_err(LayerError::new)
+    }
+
+    /// Loads the layer for processes that wait in this way.
+    fn load(&self, wait: Wait) -> Result<Plugin, LayerError> {
+        let plugin = Plugin::load(&self.file).map_err(LayerError::new)?;
+        if wait.sleeps() && !plugin.blocks() {
+            return Err(LayerError(format!("{} cannot sleep: use --wait spin or yield", plugin.name())));
+        }
+        Ok(plugin)
+    }
+
+    /// Opens the layer for processes that wait in this way, and closes it. A layer whose own launcher starts its
+    /// processes is only loaded.
+    pub(crate) fn try_to_open(&self, wait: Wait) -> Result<(), LayerError> {
+        if self.load(wait)?.has_launcher() {
+            return Ok(());
+        }
+        self.open(Room::SMALLEST, ALONE, Use::of(Uses::Messages, wait)).map(drop)
     }
 
     /// Opens the layer for messages between processes, and for one-sided operations if `uses` says so.
@@ -174,6 +189,14 @@ pub(super) struct Room {
     /// The memory of receives and of sends, in bytes.
     pub(super) memory: (usize, usize),
 }
+
+impl Room {
+    /// The capacity of a channel that carries no message.
+    pub(super) const SMALLEST: Self = Self { slots: 1, largest: 1, memory: (1, 1) };
+}
+
+/// The place of a process without others.
+pub(super) const ALONE: Place = Place { rank: 0, ranks: 1 };
 
 /// Returns why there is no MPI here, if there is none. MPI is not started.
 pub(crate) fn mpi_is_missing() -> Option<String> {

@@ -1,10 +1,10 @@
 //! Registration of memory with a layer in C, by one process alone.
 
-use super::extension::{Extension, Room, Use};
+use super::extension::{ALONE, Extension, Room, Use};
 use crate::registrar::MemoryLayer;
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
-use netdyno_plugin::channel::{Channel, Place, Uses};
+use netdyno_plugin::channel::{Channel, Uses};
 
 /// The region that is measured.
 const MEASURED: usize = 0;
@@ -20,9 +20,7 @@ pub(crate) struct PluginMemory {
 impl PluginMemory {
     /// Opens the layer.
     pub(crate) fn open(extension: &Extension) -> Result<Self, LayerError> {
-        let room = Room { slots: 1, largest: 1, memory: (1, 1) };
-        let place = Place { rank: 0, ranks: 1 };
-        let mut channel = extension.open(room, place, Use::of(Uses::Memory, Wait::Spin))?;
+        let mut channel = extension.open(Room::SMALLEST, ALONE, Use::of(Uses::Memory, Wait::Spin))?;
         channel.renew_ground(SPARE, 1).map_err(LayerError::new)?;
         channel.touch_ground(SPARE);
         let library = channel.description();

@@ -19,6 +19,7 @@ use netdyno_layers::catalogue::Layer;
 use netdyno_layers::catalogue::half;
 use netdyno_layers::catalogue::registrar;
 use netdyno_layers::half::Role;
+use netdyno_layers::catalogue::trial;
 use netdyno_layers::options::LayerOptions;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{Subject, Task};
@@ -143,6 +144,10 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             return measure_alone(control, layer.parse().map_err(End::Layer)?);
         }
         Order::Crowd(order) => return member::work(control, order),
+        Order::Try { layer, wait } => {
+            trial::open(layer.parse().map_err(End::Layer)?, wait.parse().map_err(End::Layer)?)?;
+            return Ok(control.send(&Answer::Tried)?);
+        }
         other => return Err(unexpected(&other)),
     };
     pin(cpu)?;
