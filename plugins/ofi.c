@@ -131,12 +131,10 @@ static uint64_t uses_of(const struct netdyno_options *options)
     return options->size >= end ? options->uses : 0;
 }
 
-/* Returns the provider's information that has the capabilities `caps`, or NULL after writing an
- * error. */
-static struct fi_info *info_with(const struct netdyno_options *options, const char *provider, uint64_t caps)
+/* Returns the needs of this layer with the capabilities `caps`, or NULL if there is no memory. */
+static struct fi_info *hints_with(const struct netdyno_options *options, uint64_t caps)
 {
-    struct fi_info *hints = fi_allocinfo(), *info = NULL;
-    int code = -FI_ENOMEM;
+    struct fi_info *hints = fi_allocinfo();
 
     if (hints) {
         hints->caps = caps;
@@ -149,16 +147,69 @@ static struct fi_info *info_with(const struct netdyno_options *options, const ch
         hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
         if (uses_of(options) & NETDYNO_ONE_SIDED)
             hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    }
+    return hints;
+}
+
+/* Returns the length of a provider's own name. The names of providers on top of it follow a
+ * semicolon. libfabric adds them by itself. */
+static int own_name(const struct fi_info *info)
+{
+    return (int)strcspn(info->fabric_attr->prov_name, ";");
+}
+
+/* Returns true if an earlier information is of the same provider. */
+static int is_named_before(const struct fi_info *first, const struct fi_info *info)
+{
+    while (first != info
+           && (own_name(first) != own_name(info)
+               || strncmp(first->fabric_attr->prov_name, info->fabric_attr->prov_name,
+                          (size_t)own_name(info)) != 0))
+        first = first->next;
+    return first != info;
+}
+
+/* Writes that there is no such provider, and which there are. */
+static void tell_missing(const struct netdyno_options *options, const char *provider, struct fi_info *hints,
+                         uint64_t caps)
+{
+    const size_t room = NETDYNO_TEXT_BYTES;
+    const char *separator = ": use ", *what = caps & FI_RMA ? " and RMA" : "";
+    struct fi_info *infos = NULL;
+    size_t length = (size_t)snprintf(options->error, room,
+                                     "libfabric has no provider '%s' with tagged messages%s here", provider, what);
+
+    free(hints->fabric_attr->prov_name);
+    hints->fabric_attr->prov_name = NULL;
+    if (fi_getinfo(API, NULL, NULL, 0, hints, &infos))
+        return;
+    for (const struct fi_info *info = infos; info && length < room; info = info->next) {
+        if (is_named_before(infos, info))
+            continue;
+        length += (size_t)snprintf(options->error + length, room - length, "%s%.*s", separator, own_name(info),
+                                   info->fabric_attr->prov_name);
+        separator = ", ";
+    }
+    fi_freeinfo(infos);
+}
+
+/* Returns the provider's information that has the capabilities `caps`, or NULL after writing an
+ * error. */
+static struct fi_info *info_with(const struct netdyno_options *options, const char *provider, uint64_t caps)
+{
+    struct fi_info *hints = hints_with(options, caps), *info = NULL;
+    int code = -FI_ENOMEM;
+
+    if (hints) {
         hints->fabric_attr->prov_name = strdup(provider);
         code = fi_getinfo(API, NULL, NULL, 0, hints, &info);
-        fi_freeinfo(hints);
     }
     if (code == -FI_ENODATA)
-        snprintf(options->error, NETDYNO_TEXT_BYTES,
-                 "libfabric has no provider '%s' with tagged messages%s here: `fi_info -l` lists what it has",
-                 provider, caps & FI_RMA ? " and RMA" : "");
+        tell_missing(options, provider, hints, caps);
     else
         told(options->error, "fi_getinfo", code);
+    if (hints)
+        fi_freeinfo(hints);
     return info;
 }
 

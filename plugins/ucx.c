@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 #include <ucp/api/ucp.h>
+#include <uct/api/uct.h>
 
 /* Timeout in seconds for cancelling and closing. */
 #define PATIENCE_S 1.0
@@ -123,6 +124,68 @@ static uint64_t features(uint64_t uses)
            | (uses & NETDYNO_BLOCKS ? UCP_FEATURE_WAKEUP : 0);
 }
 
+/* Appends the transports of one memory domain to a list, each once. */
+static void list_domain(uct_component_h component, const char *domain, char *list, size_t room)
+{
+    uct_tl_resource_desc_t *resources;
+    unsigned count;
+    uct_md_config_t *config;
+    uct_md_h md;
+
+    if (uct_md_config_read(component, NULL, NULL, &config))
+        return;
+    if (!uct_md_open(component, domain, config, &md)) {
+        if (!uct_md_query_tl_resources(md, &resources, &count)) {
+            for (unsigned i = 0; i < count; i++) {
+                size_t length = strlen(list);
+                char word[UCT_TL_NAME_MAX + 3];
+
+                snprintf(word, sizeof word, " %s,", resources[i].tl_name);
+                if (!strstr(list, word))
+                    snprintf(list + length, room - length, "%s", word);
+            }
+            uct_release_tl_resource_list(resources);
+        }
+        uct_md_close(md);
+    }
+    uct_config_release(config);
+}
+
+/* Appends the transports of this host to a list, each between a space and a comma. */
+static void list_transports(char *list, size_t room)
+{
+    uct_component_h *components;
+    unsigned count;
+
+    if (uct_query_components(&components, &count))
+        return;
+    for (unsigned i = 0; i < count; i++) {
+        uct_component_attr_t attr = { .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT };
+
+        if (uct_component_query(components[i], &attr) || attr.md_resource_count == 0)
+            continue;
+        attr.md_resources = calloc(attr.md_resource_count, sizeof *attr.md_resources);
+        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+        if (attr.md_resources && !uct_component_query(components[i], &attr))
+            for (unsigned domain = 0; domain < attr.md_resource_count; domain++)
+                list_domain(components[i], attr.md_resources[domain].md_name, list, room);
+        free(attr.md_resources);
+    }
+    uct_release_component_list(components);
+}
+
+/* Writes that the transports cannot be used, and which there are. */
+static void tell_unusable(const struct netdyno_channel *channel, ucs_status_t status)
+{
+    char list[NAMES] = "";
+
+    list_transports(list, sizeof list);
+    if (list[0])
+        list[strlen(list) - 1] = '\0'; /* the last comma */
+    snprintf(channel->error, NETDYNO_TEXT_BYTES, "UCX cannot use the transports '%s' here: %s%s%s",
+             channel->transports, ucs_status_string(status), list[0] ? "; use" : "", list);
+}
+
 static int make_context(struct netdyno_channel *channel)
 {
     ucp_params_t params = {
@@ -141,9 +204,7 @@ static int make_context(struct netdyno_channel *channel)
 
         failed = status != UCS_OK;
         if (failed)
-            snprintf(channel->error, NETDYNO_TEXT_BYTES,
-                     "UCX cannot use the transports '%s' here: %s; `ucx_info -d` lists them",
-                     channel->transports, ucs_status_string(status));
+            tell_unusable(channel, status);
     }
     ucp_config_release(config);
     return failed;

@@ -52,7 +52,7 @@ const UCX: Library = Library {
     variable: "NETDYNO_UCX",
     package: "ucx",
     header: "ucp/api/ucp.h",
-    link: &["-lucp", "-lucs"],
+    link: &["-lucp", "-luct", "-lucs"],
     advice: "apt install libucx-dev, or name the folder that it is installed in by NETDYNO_UCX",
 };
 
