@@ -5,10 +5,13 @@ use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
 use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
 use crate::launch::orders::{Answer, Order};
 use crate::launch::origin::Origin;
+use crate::launch::peak;
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
+use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::server_at;
+use netdyno_measure::completion::peak::PeakSource;
 use netdyno_measure::layer::Face;
 use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -51,7 +54,8 @@ impl<'a> Pair<'a> {
             };
             self.workers.send(rank, &order)?;
         }
-        let measure = Order::Measure(Box::new(task.clone()));
+        let task = if self.started.machines() > 1 { between_hosts(task, bench.layer) } else { task.clone() };
+        let measure = Order::Measure(Box::new(task));
         let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
         loop {
             match self.next()? {
@@ -147,6 +151,17 @@ impl<'a> Pair<'a> {
 
 fn alone_order(bench: &Bench) -> Order {
     Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
+/// Returns the task of processes that run on several hosts: no copy within one of them is their peak.
+fn between_hosts(task: &Task, layer: Layer) -> Task {
+    let mut task = task.clone();
+    if let Task::Completion(plan) = &mut task
+        && plan.peak.source == PeakSource::Copy
+    {
+        plan.peak = peak::between_hosts(layer, "the launcher started the processes on several hosts");
+    }
+    task
+}
+
 }
 
 fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
@@ -189,5 +204,31 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         cpu: bench.cpus.get(rank).copied(),
         has_accounts: matches!(task, Task::Utilisation(_)),
         has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netdyno_measure::completion::pattern::CompletionPlan;
+    use netdyno_measure::completion::peak::Peak;
+
+    /// The launcher chooses the hosts after the plan was made.
+    #[test]
+    fn a_copy_is_no_peak_between_hosts() {
+        let on_hosts = |layer, peak: Peak| {
+            let plan =
+                CompletionPlan { launch: 0, shape: None, largest_bytes: 1024, peak, budget_ns: 1e6, seed: 1 };
+            match between_hosts(&Task::Completion(plan), layer) {
+                Task::Completion(plan) => plan.peak,
+                other => panic!("{other:?}"),
+            }
+        };
+        let unknown = on_hosts(Layer::Mpi, Peak::of_one_copy());
+        assert_eq!(unknown.source, PeakSource::Unknown);
+        assert!(unknown.how.contains("several hosts") && unknown.how.ends_with("give --peak"), "{unknown:?}");
+        assert!(on_hosts(Layer::Tcp, Peak::of_one_copy()).is_left_to_requester());
+        let given = Peak::of(PeakSource::Given, 1e9, "given by --peak");
+        assert_eq!(on_hosts(Layer::Tcp, given.clone()), given);
     }
 }

@@ -3,6 +3,7 @@
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_host::interface;
+use netdyno_layers::catalogue::Layer;
 use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_protocol::sim::Truth;
 use std::net::IpAddr;
@@ -25,13 +26,20 @@ pub fn peak_of(bench: &Bench) -> Peak {
         Origin::Server(server) if interface::is_own(server.ip()) => Peak::of_one_copy(),
         Origin::Server(_) => of_link(bench.bind.ip()),
         Origin::Job(ranks) if ranks.machines() == 1 => Peak::of_one_copy(),
-        Origin::Job(_) => Peak::unknown("the hosts of the job may have several links: give --peak"),
-        Origin::Launcher(_) => Peak::unknown("the launcher chooses the hosts: give --peak"),
+        Origin::Job(_) => between_hosts(bench.layer, "the hosts of the job may have several links"),
+        // The launcher chooses the hosts. If they are several, the launch takes another peak.
+        Origin::Launcher(_) => Peak::of_one_copy(),
     }
 }
 
+/// Returns the peak between hosts that this process is not on. Only the requester's host knows the interface of its
+/// sockets, and only the library of another layer knows its link. `why` says why this process does not.
+pub fn between_hosts(layer: Layer, why: &str) -> Peak {
+    if layer.has_sockets() { Peak::of_requester() } else { Peak::unknown(&format!("{why}: give --peak")) }
+}
+
 /// Returns the speed of the interface with this address.
-fn of_link(address: IpAddr) -> Peak {
+pub fn of_link(address: IpAddr) -> Peak {
     let Some(name) = interface::name_of(address) else {
         return Peak::unknown(&format!("no interface has the address {address}: give --peak"));
     };

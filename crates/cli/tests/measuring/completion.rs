@@ -202,8 +202,8 @@ fn mpi_is_polled_and_cannot_block() {
         let [result] = &polled.results[..] else { panic!("{:?}", polled.results) };
         assert_whole(result, PeakSource::Given);
         assert!(result.doubts.iter().any(|doubt| doubt.name == "cannot_block"), "{:?}", result.doubts);
-        // The launcher may have chosen other hosts.
-        assert_whole(&record(&on_mpi(&["--wait", "yield"])).results[0], PeakSource::Unknown);
+        // The launcher has chosen this host.
+        assert_whole(&record(&on_mpi(&["--wait", "yield"])).results[0], PeakSource::Copy);
     }
 }
 

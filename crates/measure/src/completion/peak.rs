@@ -44,6 +44,17 @@ impl Peak {
         Self { source: PeakSource::Copy, peak_bytes_per_s: None, how }
     }
 
+    /// Returns a peak that the requester finds out on its host: the speed of the interface of its sockets.
+    pub fn of_requester() -> Self {
+        let how = "the speed of the requester's interface".into();
+        Self { source: PeakSource::Link, peak_bytes_per_s: None, how }
+    }
+
+    /// Reports whether the requester has to find out the peak on its host.
+    pub fn is_left_to_requester(&self) -> bool {
+        self.source == PeakSource::Link && self.peak_bytes_per_s.is_none()
+    }
+
     /// Returns that no peak is known, and why.
     pub fn unknown(why: &str) -> Self {
         Self { source: PeakSource::Unknown, peak_bytes_per_s: None, how: why.into() }

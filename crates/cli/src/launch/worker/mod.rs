@@ -6,6 +6,7 @@ mod setup;
 
 use crate::hosts::secret;
 use crate::launch::orders::{Answer, Order};
+use crate::launch::peak::of_link;
 use crate::terminal::fault::Fault;
 use clap::Args;
 use netdyno_host::wait::{Wait, nap_beside_others};
@@ -18,8 +19,8 @@ use netdyno_layers::accounts::with_accounts;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::catalogue::half;
 use netdyno_layers::catalogue::registrar;
-use netdyno_layers::half::Role;
 use netdyno_layers::catalogue::trial;
+use netdyno_layers::half::Role;
 use netdyno_layers::options::LayerOptions;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{Subject, Task};
@@ -27,7 +28,7 @@ use netdyno_protocol::faults::Faults;
 use setup::{End, TIMEOUT, bound, pin, preemptions, unexpected};
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -143,11 +144,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             pin(cpu)?;
             return measure_alone(control, layer.parse().map_err(End::Layer)?);
         }
-        Order::Crowd(order) => return member::work(control, order),
         Order::Try { layer, wait } => {
             trial::open(layer.parse().map_err(End::Layer)?, wait.parse().map_err(End::Layer)?)?;
             return Ok(control.send(&Answer::Tried)?);
         }
+        Order::Crowd(order) => return member::work(control, order),
         other => return Err(unexpected(&other)),
     };
     pin(cpu)?;
@@ -167,7 +168,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         Role::Requester => {
             let subject = half.requester(&peer)?;
             control.send(&Answer::Connected)?;
-            measure(control, subject, wait)
+            measure(control, subject, wait, Some(ip))
         }
         Role::Replier => {
             let mut replier = half.replier(&peer)?;
@@ -182,15 +183,25 @@ fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> 
     let shared = control.shared_files();
     control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
     // A process without a peer never waits.
-    measure(control, registrar.subject, Wait::Spin)
+    measure(control, registrar.subject, Wait::Spin, None)
 }
 
-/// Carries out the measuring order.
-fn measure(control: &mut Control<Order>, mut subject: Box<dyn Subject>, wait: Wait) -> Result<(), End> {
-    let task = match control.receive(TIMEOUT)? {
+/// Carries out the measuring order. `ip` is the address of this process's sockets.
+fn measure(
+    control: &mut Control<Order>,
+    mut subject: Box<dyn Subject>,
+    wait: Wait,
+    ip: Option<IpAddr>,
+) -> Result<(), End> {
+    let mut task = match control.receive(TIMEOUT)? {
         Order::Measure(task) => task,
         other => return Err(unexpected(&other)),
     };
+    if let (Task::Completion(plan), Some(ip)) = (&mut *task, ip)
+        && plan.peak.is_left_to_requester()
+    {
+        plan.peak = of_link(ip);
+    }
     let preempted_before = preemptions(wait);
     let (mut told, mut told_at) = (0.0, Instant::now());
     let mut progress = |share| {
