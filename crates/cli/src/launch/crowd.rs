@@ -184,7 +184,7 @@ impl<'a> Crowd<'a> {
                     return Err(self.aftermath(rank, text, false));
                 }
                 Some((rank, Event::Message(other))) => {
-                    return Err(End::Failed(format!("process {rank} of many answered {other:?}")));
+                    return Err(End::Failed(format!("rank {rank} answered {other:?}")));
                 }
                 Some((rank, Event::Ended(end))) => {
                     return Err(self.aftermath(rank, end.to_string(), true));
@@ -253,7 +253,7 @@ fn failures<P: Display>(words: &[(usize, String)], procs: usize, place: impl Fn(
 }
 
 fn out_of_turn(rank: usize, answer: &CrowdAnswer) -> End {
-    End::Failed(format!("process {rank} of many answered out of turn: {answer:?}"))
+    End::Failed(format!("rank {rank} answered out of turn: {answer:?}"))
 }
 
 fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {

@@ -95,6 +95,36 @@ fn the_survivor_reports_what_it_saw() {
     assert!(seen);
 }
 
+/// Of many processes the survivors name the lost one by its rank, as the launching side does.
+#[test]
+fn survivors_name_the_rank_that_is_lost() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let out = out.to_str().unwrap();
+    let args = ["contention", "--over", "am+shm", "--procs", "3", "--max-time", "8s", "--launches", "500"];
+    // A kill may hit a process before it is connected, or after it has delivered its data.
+    let seen = (0..10).any(|_| {
+        let mut command = netdyno(&[&args[..], &["--wait", "yield", "--out", out]].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let victim = loop {
+            if let [_, _, victim] = workers_of(child.id())[..] {
+                break victim;
+            }
+            assert!(child.try_wait().unwrap().is_none(), "no three workers were started");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        signal(Signal::KILL, victim);
+        let stderr = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+        assert!(!stderr.contains("peer"), "{stderr}");
+        let killed = stderr.split(&format!(" (process {victim}) was killed")).next().unwrap();
+        let rank = killed.rsplit("rank ").next().unwrap();
+        stderr.contains(&format!("rank {rank} is lost: its process has ended"))
+    });
+    assert!(seen);
+}
+
 /// There is no result before three launches have ended.
 #[test]
 fn ctrl_c_leaves_nothing() {

@@ -6,7 +6,7 @@ use super::short::{with_words, words};
 use crate::options::LayerOptions;
 use crate::payload::FILL;
 use netdyno_measure::layer::LayerError;
-use netdyno_stack::am::{Config, Endpoint, PeerId, Request};
+use netdyno_stack::am::{Config, Endpoint, PeerId, Request, RequestError};
 
 /// The handler index of requests, and of replies.
 pub(super) const ECHO: u8 = 0;
@@ -60,13 +60,12 @@ impl EchoMessage {
         endpoint: &mut Endpoint<S>,
         state: &mut S,
         peer: PeerId,
-    ) -> Result<(), LayerError> {
+    ) -> Result<(), RequestError> {
         match self {
-            Self::Short { words } => with_words!(*words, |words| endpoint.request(state, peer, ECHO, words))
-                .map_err(LayerError::new),
-            Self::Medium(payload) => {
-                endpoint.request_medium(state, peer, ECHO, [], payload).map_err(LayerError::new)
+            Self::Short { words } => {
+                Ok(with_words!(*words, |words| endpoint.request(state, peer, ECHO, words))?)
             }
+            Self::Medium(payload) => endpoint.request_medium(state, peer, ECHO, [], payload),
         }
     }
 }

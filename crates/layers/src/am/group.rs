@@ -6,7 +6,7 @@ use crate::group::links::{Links, RealMember};
 use crate::group::{Attendant, Gathering, Place, no_peer_of_itself};
 use crate::options::LayerOptions;
 use netdyno_measure::layer::LayerError;
-use netdyno_stack::am::{Endpoint, Handlers, PeerId, Port, Reply, Wire as Way};
+use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, Port, Reply, RequestError, Wire as Way};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -82,6 +82,13 @@ struct AmLinks {
     message: EchoMessage,
 }
 
+/// Names a lost peer by its rank.
+#[cold]
+fn lost_rank(ids: &[Option<PeerId>], lost: PeerLost) -> LayerError {
+    let rank = ids.iter().position(|id| *id == Some(lost.peer));
+    LayerError(lost.named(&rank.map_or_else(|| "a rank".into(), |rank| format!("rank {rank}"))))
+}
+
 impl Links for AmLinks {
     /// Does nothing, because an endpoint polls all its peers.
     fn attend(&mut self, _: &[usize]) {}
@@ -90,13 +97,17 @@ impl Links for AmLinks {
     fn request(&mut self, peer: usize) -> Result<(), LayerError> {
         let Self { endpoint, ids, replies, message, .. } = self;
         let Some(peer) = ids[peer] else { return Err(no_peer_of_itself()) };
-        message.request(endpoint, replies, peer)
+        message.request(endpoint, replies, peer).map_err(|error| match error {
+            RequestError::Lost(lost) => lost_rank(ids, lost),
+            other => LayerError::new(other),
+        })
     }
 
     #[inline(always)]
     fn take(&mut self) -> Result<Option<usize>, LayerError> {
         if self.replies.is_empty() {
-            self.endpoint.poll(&mut self.replies).map_err(LayerError::new)?;
+            let Self { endpoint, replies, ids, .. } = self;
+            endpoint.poll(replies).map_err(|lost| lost_rank(ids, lost))?;
         }
         Ok(self.replies.pop_front().map(|nth| self.ranks[nth]))
     }
@@ -104,7 +115,8 @@ impl Links for AmLinks {
     /// Polls: the handler answers.
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
-        Ok(self.endpoint.poll(&mut self.replies).map_err(LayerError::new)? > 0)
+        let Self { endpoint, replies, ids, .. } = self;
+        Ok(endpoint.poll(replies).map_err(|lost| lost_rank(ids, lost))? > 0)
     }
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {

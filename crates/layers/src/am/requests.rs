@@ -75,7 +75,7 @@ impl Wire for AmWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
         let Self { endpoint, peer, state, message, .. } = self;
-        message.request(endpoint, state, *peer)
+        message.request(endpoint, state, *peer).map_err(LayerError::new)
     }
 
     #[inline(always)]

@@ -92,7 +92,7 @@ impl<L: Links> Member for RealMember<L> {
             self.peer_wait = PeerWait::new(self.wait);
             self.in_flight[peer] = self.in_flight[peer]
                 .checked_sub(1)
-                .ok_or_else(|| LayerError(format!("process {peer} has answered what was not asked")))?;
+                .ok_or_else(|| LayerError(format!("rank {peer} has answered what was not asked")))?;
         }
         Ok(found)
     }
@@ -116,7 +116,7 @@ impl<L: Links> Member for RealMember<L> {
 impl<L: Links> Attendant for RealMember<L> {
     fn perform(&mut self, assignment: &Assignment, cues: &mut dyn Cues) -> Result<(), LayerError> {
         if let Some(peer) = assignment.peers.iter().find(|&&peer| peer >= self.in_flight.len()) {
-            return Err(LayerError(format!("there is no process {peer}")));
+            return Err(LayerError(format!("there is no rank {peer}")));
         }
         self.links.attend(&assignment.peers);
         self.peer_wait = PeerWait::new(self.wait);

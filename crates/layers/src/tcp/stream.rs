@@ -69,7 +69,7 @@ impl FixedSizeStream {
     #[cold]
     fn lost(&self, error: &io::Error) -> LayerError {
         match self.peer {
-            Some(peer) => LayerError(format!("the connection to process {peer} failed: {error}")),
+            Some(peer) => LayerError(format!("the connection to rank {peer} failed: {error}")),
             None => connection::lost(error),
         }
     }
@@ -77,7 +77,7 @@ impl FixedSizeStream {
     #[cold]
     fn closed(&self) -> LayerError {
         match self.peer {
-            Some(peer) => LayerError(format!("process {peer} has closed the connection")),
+            Some(peer) => LayerError(format!("rank {peer} has closed the connection")),
             None => connection::closed(),
         }
     }

@@ -112,11 +112,7 @@ pub enum Loss {
 /// A peer handles requests in order, so the two counts tell the fate of each request. Of the last
 /// `unresolved` requests the last `not_sent` were not handled and will not be. Whether the others were
 /// handled is unknown. All requests before the last `unresolved` were handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "peer {} is lost: {loss}; {unresolved} requests are without an answer, {not_sent} of them were not sent",
-    .peer.index()
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerLost {
     /// The lost peer.
     pub peer: PeerId,
@@ -128,6 +124,24 @@ pub struct PeerLost {
     /// an issued request is sent at once.
     pub not_sent: u32,
 }
+
+impl PeerLost {
+    /// Returns the error text with a name for the peer that the user knows.
+    pub fn named(&self, peer: &str) -> String {
+        let Self { loss, unresolved, not_sent, .. } = self;
+        format!(
+            "{peer} is lost: {loss}; {unresolved} requests are without an answer, {not_sent} of them were not sent"
+        )
+    }
+}
+
+impl fmt::Display for PeerLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named("the peer"))
+    }
+}
+
+impl std::error::Error for PeerLost {}
 
 /// Reasons why a request was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

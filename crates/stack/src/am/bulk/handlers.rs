@@ -172,7 +172,6 @@ impl fmt::Display for Refused {
             Transfer::Store => "store",
             Transfer::Get => "get",
         };
-        let peer = self.peer.index();
-        write!(f, "peer {peer} refused to {what} {len} bytes at {offset}: that memory is registered no more")
+        write!(f, "the peer refused to {what} {len} bytes at {offset}: that memory is registered no more")
     }
 }
