@@ -165,6 +165,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["serve", "--over", "tcp"], "others cannot call over it: use one of oncrpc+udp, oncrpc+tcp"),
         (&["serve", "--over", "oncrpc+udp", "--one-off"], "--one-off"),
         (&["logp", "--over", "am+shm", "--dials", "latency=1"], "no unit"),
+        (&["logp", "--over", "am+shm", "--dials", "latency=nan"], "': latency=nan has no unit"),
         (&["logp", "--over", "am+shm", "--dials", "speed=1us"], "'speed' is no dial"),
         (&["logp", "--over", "am+shm", "--dials", "send-gap+1us"], "set it (=)"),
         (&["logp", "--over", "am+shm", "--dials", "latency=9us±1"], "deviation without a unit"),

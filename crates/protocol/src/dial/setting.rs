@@ -62,11 +62,13 @@ impl Setting {
     /// Returns an error if the sign, the unit or the number is missing, or if the value is out of range.
     /// Returns an error for a bandwidth, unless it is set as the gap per byte.
     pub fn parse(dial: Dial, text: &str) -> Result<Self, SettingError> {
+        let text = text.trim();
         let error = |what: &str| {
-            let text = alloc::format!("{dial} {text} {what}, as in {}", example(dial));
+            // A sign follows the name of its dial without a space.
+            let space = if text.is_empty() || text.starts_with(['+', '=']) { "" } else { " " };
+            let text = alloc::format!("{dial}{space}{text} {what}, as in {}", example(dial));
             Err(SettingError(text))
         };
-        let text = text.trim();
         let (sign, amount) = match (text.strip_prefix('+'), text.strip_prefix('=')) {
             (Some(amount), _) => (Self::Add as fn(f64) -> Self, amount),
             (_, Some(amount)) => (Self::Set as fn(f64) -> Self, amount),
@@ -160,8 +162,10 @@ mod tests {
     #[test]
     fn each_mistake_is_named() {
         for (dial, text, names) in [
-            (Dial::Latency, "10us", "adds (+)"),
-            (Dial::Latency, "", "adds (+)"),
+            (Dial::Latency, "10us", "latency 10us neither adds (+)"),
+            (Dial::Latency, "", "latency neither adds (+)"),
+            (Dial::Latency, "=nan", "latency=nan has no unit"),
+            (Dial::Latency, " +nan ", "latency+nan has no unit"),
             (Dial::Latency, "+10", "no unit"),
             (Dial::Latency, "+us", "not a number"),
             (Dial::Latency, "+-1us", "out of range"),
