@@ -79,6 +79,13 @@ macro_rules! verbs {
                 }
             }
 
+            /// Returns the verb, as on the command line.
+            pub fn verb(&self) -> &'static str {
+                match self {
+                    $(Self::$verb(_) => $name,)*
+                }
+            }
+
             /// Returns the seed of the task's random choices.
             pub fn seed(&self) -> u64 {
                 match self {

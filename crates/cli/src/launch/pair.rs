@@ -26,6 +26,7 @@ pub struct Pair<'a> {
     started: Started,
     interrupt: &'a Interrupt,
     procs: usize,
+    verb: &'static str,
     /// The server that the requester connects to, if it runs already.
     server: Option<SocketAddr>,
 }
@@ -37,7 +38,7 @@ impl<'a> Pair<'a> {
         let procs = if task.face().is_some() && server.is_none() { 2 } else { 1 };
         let mut workers = Workers::new();
         let started = start::workers(bench, procs, &mut workers, interrupt)?;
-        Ok(Self { workers, started, interrupt, procs, server })
+        Ok(Self { workers, started, interrupt, procs, verb: task.verb(), server })
     }
 
     /// Has the processes open the layer, connect and measure.
@@ -145,12 +146,11 @@ impl<'a> Pair<'a> {
             lines = vec![format!("both processes: {one}")];
         }
         lines.extend(start::parting_words(self.started.job.as_mut()));
-        End::Failed(lines.join("; "))
+        let of_server = self.server.map(|server| format!("{} --connect {server}: ", self.verb));
+        End::Failed(of_server.unwrap_or_default() + &lines.join("; "))
     }
 }
 
-fn alone_order(bench: &Bench) -> Order {
-    Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
 /// Returns the task of processes that run on several hosts: no copy within one of them is their peak.
 fn between_hosts(task: &Task, layer: Layer) -> Task {
     let mut task = task.clone();
@@ -162,6 +162,8 @@ fn between_hosts(task: &Task, layer: Layer) -> Task {
     task
 }
 
+fn alone_order(bench: &Bench) -> Order {
+    Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
 }
 
 fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {

@@ -71,6 +71,8 @@ fn a_server_of_netdyno_answers_anyone() {
         for _ in 0..2 {
             assert_is_of(&measured("logp", layer, server, &[]), server);
         }
+        let bulk = measured("bulk", layer, server, &["--largest", "32KiB"]);
+        assert_eq!(bulk.found.bulk().unwrap().sizes.last().unwrap().size_bytes, 32 << 10, "{layer}");
     }
 }
 
@@ -82,7 +84,8 @@ fn servers_that_fail_end_the_run_in_one_line() {
     for closed in ["127.0.0.1:0", "[::1]:0"].into_iter().filter_map(free) {
         for (layer, why) in [("oncrpc+tcp", "refused"), ("oncrpc+udp", "closed its socket")] {
             let line = error_of(&["logp", "--over", layer, "--connect", &closed], 1);
-            assert!(line.contains(why) && line.contains("requester"), "{line}");
+            let names = format!("logp --connect {closed}: the requester");
+            assert!(line.contains(why) && line.contains(&names), "{line}");
         }
     }
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -233,6 +233,11 @@ fn refused(body: ReplyBody<'_>) -> LayerError {
     let has = |what, Versions { low, high }| format!("it has versions {low} to {high} of {what}");
     let why = match body {
         ReplyBody::RpcMismatch(versions) => has("RPC", versions),
+        ReplyBody::AuthError(AuthStatus::TOO_WEAK) => {
+            "it sends no reply that is longer than the call, as netdyno's server over UDP does beyond its host, because \
+             addresses may be forged: measure it by logp, or over oncrpc+tcp"
+                .into()
+        }
         ReplyBody::AuthError(AuthStatus(status)) => format!("authentication failed with status {status}"),
         ReplyBody::Accepted { status, .. } => match status {
             AcceptStatus::ProgramMismatch(versions) => has("the program", versions),

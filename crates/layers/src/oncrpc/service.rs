@@ -82,6 +82,14 @@ impl Service {
         Some(self.other(xid, body))
     }
 
+    /// Returns the reply that refuses a call whose reply would be longer than the call itself. It is shorter than any
+    /// call.
+    #[cold]
+    pub(super) fn refuse_longer(&mut self, call: &[u8]) -> Option<&Outgoing> {
+        let xid = Reader::new(call).word().ok()?;
+        Some(self.other(xid, ReplyBody::AuthError(AuthStatus::TOO_WEAK)))
+    }
+
     fn accept(&mut self, xid: u32, status: AcceptStatus<'_>) -> &Outgoing {
         self.other(xid, Reply::accepted(xid, status).body)
     }

@@ -69,8 +69,8 @@ impl Channel for UdpChannel {
 /// A server.
 pub(super) struct UdpServer {
     socket: UdpSocket,
-    /// The client that may ask for replies longer than its calls. To any other address such a reply is not sent,
-    /// because the address may be forged, and its owner would be flooded.
+    /// The client that may ask for replies longer than its calls. Without one, all clients of this host may. Any other
+    /// address gets a refusal, because it may be forged, and its owner would be flooded.
     client: Option<SocketAddr>,
     service: Service,
     room: Vec<u8>,
@@ -92,11 +92,15 @@ impl Responder for UdpServer {
             Err(error) if is_passing(&error) => return Ok(false),
             Err(error) => return Err(failed(&error)),
         };
-        let Some(reply) = self.service.answer(&self.room[..len]) else { return Ok(false) };
-        let message = reply.message();
+        let call = &self.room[..len];
+        let Some(reply) = self.service.answer(call) else { return Ok(false) };
+        let mut message = reply.message();
         let is_client = self.client == Some(from);
-        if !is_client && message.len() > len {
-            return Ok(false);
+        // The system takes no datagram from another host with an address of loopback.
+        let is_safe = is_client || self.client.is_none() && from.ip().to_canonical().is_loopback();
+        if !is_safe && message.len() > len {
+            let Some(refusal) = self.service.refuse_longer(call) else { return Ok(false) };
+            message = refusal.message();
         }
         let sent = send_by(|| self.socket.send_to(message, from), failed);
         // An address that cannot be reached does not end the service of others.

@@ -7,8 +7,6 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-/// The time within which nothing comes, if nothing is to come.
-const QUIET: Duration = Duration::from_millis(100);
 /// The time within which a reply comes.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -86,14 +84,14 @@ fn calls_over_udp_are_answered_as_the_rfc_says() {
 
 /// A datagram may come from a forged address, so that it must not bring that address more bytes than it has.
 #[test]
-fn an_unknown_client_over_udp_gets_no_reply_longer_than_its_call() {
+fn an_unknown_client_over_udp_is_refused_a_reply_longer_than_its_call() {
     let known = udp_client(SOON).local_addr().unwrap();
-    let socket = udp_client(QUIET);
+    let socket = udp_client(SOON);
     with_server(Layer::OncRpcUdp, known, |server| {
         socket.connect(server).unwrap();
         socket.send(&words(&[7, 0, 2, PROGRAM, 1, 2, 0, 0, 0, 0, 1000, 0])).unwrap();
-        assert_eq!(reply(&socket), None);
-        socket.set_read_timeout(Some(SOON)).unwrap();
+        // A reply that is denied, because the authentication is too weak.
+        assert_eq!(reply(&socket), Some(words(&[7, 1, 1, 1, 5])));
         socket.send(&words(&[8, 0, 2, PROGRAM, 1, 2, 0, 0, 0, 0, 1, 0])).unwrap();
         assert_eq!(reply(&socket), Some([&words(&[8, 1, 0, 0, 0, 0, 1])[..], b"Z\0\0\0"].concat()));
     });

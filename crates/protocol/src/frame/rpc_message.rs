@@ -202,6 +202,8 @@ impl AuthStatus {
     pub const REJECTED_CREDENTIAL: Self = Self(2);
     /// The verifier is malformed (`AUTH_BADVERF`).
     pub const BAD_VERIFIER: Self = Self(3);
+    /// The server does not execute the call for reasons of security (`AUTH_TOOWEAK`).
+    pub const TOO_WEAK: Self = Self(5);
 }
 
 /// The bytes are no reply.
