@@ -124,7 +124,8 @@ pub fn run(args: &BulkArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let bench = args.server.of(&args.bench).of_every_size("bulk")?;
     let &BulkArgs { largest: largest_bytes, direction, .. } = args;
     let signatures = signatures(&args.signature, &bench.over)?;
-    campaign::run(Box::new(EverySize { largest_bytes, direction, signatures }), &bench, ranks)
+    let max_time_ns = bench.measuring.max_time.as_nanos() as f64;
+    campaign::run(Box::new(EverySize { largest_bytes, direction, signatures, max_time_ns }), &bench, ranks)
 }
 
 /// Messages of every size.
@@ -133,6 +134,8 @@ struct EverySize {
     largest_bytes: usize,
     direction: Direction,
     signatures: Vec<usize>,
+    /// Time for each layer, in nanoseconds.
+    max_time_ns: f64,
 }
 
 impl Method for EverySize {
@@ -141,7 +144,8 @@ impl Method for EverySize {
         // The first launch chooses the sizes and bursts for all launches.
         let first = Data::first::<BulkLaunch>(before);
         let shape = first.map(|data| data.shape.clone());
-        let signatures = SignaturePlan::of_sizes(&self.signatures, first);
+        let signatures = SignaturePlan::of_sizes(&self.signatures, first).into_iter();
+        let signatures = signatures.map(|plan| plan.within(self.max_time_ns)).collect();
         let &Self { largest_bytes, direction, .. } = self;
         let budget_ns = budget_ns.min(LONGEST_LAUNCH_NS);
         Task::Bulk(BulkPlan {

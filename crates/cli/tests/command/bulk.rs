@@ -65,6 +65,15 @@ fn transfers_have_directions_and_signatures() {
     }
 }
 
+/// A launch has a number of transfers however little time it has: 19 GB in this case.
+#[test]
+fn a_signature_that_no_launch_measures_in_time_is_refused() {
+    let over = ["bulk", "--over", "tcp", "--wait", "yield", "--launches", "1", "--largest", "1KiB"];
+    let line = error_of(&[&over[..], &["--max-time", "1s", "--signature", "64MiB"]].concat(), 1);
+    assert!(line.contains("the signature of 64 MiB has 300 transfers and more"), "{line}");
+    assert!(line.contains("--max-time is 1 s: give more time, or name a smaller size"), "{line}");
+}
+
 #[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let cases: &[(&[&str], &str)] = &[

@@ -124,7 +124,7 @@ pub fn run<R: SizedRequester>(
         let own = signature::plan(launch, of.shape.clone(), (budget_ns, seed), (precision, confidence));
         let way = (data.shape.direction, SMALL);
         let mut goes_on = |done: f64| progress(share * ((1 + nth) as f64 + done));
-        data.signatures.push(signature::measure(bench.layer, way, of.size_bytes, own, &mut goes_on)?);
+        data.signatures.push(signature::measure(bench.layer, way, of, own, &mut goes_on)?);
     }
     data.took_ns = bench.took_ns();
     progress(1.0);

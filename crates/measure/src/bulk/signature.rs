@@ -6,6 +6,7 @@
 
 use super::data::{BulkLaunch, Direction, SignatureLaunch};
 use super::record::{Bulk, BulkSignature};
+use crate::bench::Bench;
 use crate::layer::{LayerError, SizedRequester, Transfer};
 use crate::logp::data::{LaunchData, Shape};
 use crate::logp::doubts::wanted as wanted_of_signature;
@@ -14,12 +15,20 @@ use crate::logp::pattern::{self, BATCH_MESSAGES, LONGEST_BURST, Plan};
 use crate::precision::Wanted;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameter;
-use crate::show::Bytes;
+use crate::show::{Bytes, Time};
 use crate::stats::Confidence;
 use serde::{Deserialize, Serialize};
 
 /// The doubts of a signature that `bulk` states about all of its figures.
 const STATED_OF_ALL: [&str; 4] = ["imprecise", "too_few_launches", "clock_is_coarse", "preempted"];
+
+/// Number of transfers of a signature in a launch without time, about: those of single trips, of the pilot stream, and of
+/// one pass over the shortest bursts.
+const TRANSFERS_AT_LEAST: f64 = 300.0;
+/// Size from which on transfers take so long that their number matters, in bytes.
+const LONG_FROM: usize = 1 << 20;
+/// Number of round trips that tell the time of a transfer.
+const TRIPS: usize = 3;
 
 /// The plan of the signature of one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,15 +37,24 @@ pub struct SignaturePlan {
     pub size_bytes: usize,
     /// Bursts and delays, if an earlier launch of the run chose them.
     pub shape: Option<Shape>,
+    /// The time of the whole run, in nanoseconds, if it is limited. A first launch that would take longer is refused.
+    #[serde(default)]
+    pub at_most_ns: Option<f64>,
 }
 
 impl SignaturePlan {
+    /// Returns the plan in a run of at most `ns`.
+    pub fn within(self, ns: f64) -> Self {
+        Self { at_most_ns: Some(ns), ..self }
+    }
+
     /// Returns the plans of the sizes, with the bursts and delays of an earlier launch, if there is one.
     pub fn of_sizes(sizes: &[usize], before: Option<&BulkLaunch>) -> Vec<Self> {
         let of_size = |&size_bytes: &usize| {
             let same = |launch: &&SignatureLaunch| launch.size_bytes == size_bytes;
             let earlier = before.and_then(|launch| launch.signatures.iter().find(same));
-            Self { size_bytes, shape: earlier.map(|launch| launch.data.shape.clone()) }
+            let shape = earlier.map(|launch| launch.data.shape.clone());
+            Self { size_bytes, shape, at_most_ns: None }
         };
         sizes.iter().map(of_size).collect()
     }
@@ -54,11 +72,11 @@ fn operation(direction: Direction) -> Transfer {
 pub(super) fn measure<R: SizedRequester>(
     requester: &mut R,
     (direction, small): (Direction, usize),
-    size_bytes: usize,
+    of: &SignaturePlan,
     plan: Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<SignatureLaunch, LayerError> {
-    let largest = requester.largest();
+    let (size_bytes, largest) = (of.size_bytes, requester.largest());
     if size_bytes > largest {
         let text = format!(
             "--signature {size_bytes} is more than the {largest} bytes that the layer carries in a message"
@@ -68,8 +86,34 @@ pub(super) fn measure<R: SizedRequester>(
     let transfer = requester.set_transfer(operation(direction));
     let (request, reply) = direction.sizes(size_bytes, small);
     requester.set_sizes(request, reply)?;
+    check_time(requester, of)?;
     let data = pattern::run(requester, &plan, progress)?;
     Ok(SignatureLaunch { size_bytes, transfer, data })
+}
+
+/// Checks that the first launch of a signature with large transfers ends in the time of the whole run. Such a launch has
+/// a number of transfers however little time it has.
+fn check_time<R: SizedRequester>(requester: &mut R, of: &SignaturePlan) -> Result<(), LayerError> {
+    let Some(at_most_ns) = of.at_most_ns.filter(|_| of.shape.is_none() && of.size_bytes >= LONG_FROM) else {
+        return Ok(());
+    };
+    if requester.is_virtual() {
+        return Ok(());
+    }
+    let mut bench = Bench::new(requester, at_most_ns);
+    let trips = (0..TRIPS).map(|_| bench.round_trip()).collect::<Result<Vec<_>, _>>()?;
+    // Other programs make a trip longer, so that the shortest one says how much time is needed at least.
+    let takes_ns = TRANSFERS_AT_LEAST * trips.into_iter().fold(f64::INFINITY, f64::min);
+    if takes_ns <= at_most_ns {
+        return Ok(());
+    }
+    Err(LayerError(format!(
+        "the signature of {} has {TRANSFERS_AT_LEAST} transfers and more, which take {} here, and --max-time is {}: give \
+         more time, or name a smaller size",
+        Bytes(of.size_bytes),
+        Time(takes_ns),
+        Time(at_most_ns)
+    )))
 }
 
 /// Returns the plan of a signature in a launch of `bulk` with these parameters.
