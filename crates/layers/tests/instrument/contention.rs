@@ -199,6 +199,37 @@ fn with_strong_noise_no_gap_of_processor_and_window_is_called_measured() {
     }
 }
 
+/// A poll that finds nothing delays the reply that comes during it. The pace of a processor that is busy with such polls
+/// is not called the gap, and a gap that is far above them is still measured.
+#[test]
+fn the_pace_of_empty_polls_is_not_called_a_gap() {
+    let mut measured = 0;
+    for overheads in ["o_s=10us,o_r=1us", "o_s=1us,o_r=10us", "o_s=1us,o_r=2us", "o_s=100ns,o_r=200ns"] {
+        for g in ["10ns", "4us", "60us"] {
+            for rest in ["L=1us,window=2", "L=1us,window=3", "L=7us,window=8", "L=7us", "L=30us,window=4"] {
+                for o_poll in ["500ns", "4us", "5us", "20us"] {
+                    let text = format!("{overheads},g={g},{rest},o_poll={o_poll}");
+                    let truth: Truth = text.parse().unwrap();
+                    let g = extract(&launches(truth, 2, 1, 7), 0.95, 0.02).unwrap().parameters.g;
+                    println!("{text}: {:?} {:?}", g.status, g.value_ns);
+                    let known = Known::of(&truth);
+                    match (g.status, g.value_ns) {
+                        (Status::Measured, Some(value)) => {
+                            assert_near(value, known.g, &text);
+                            measured += 1;
+                        }
+                        (Status::UpperBound, Some(value)) => {
+                            assert!(value >= 0.99 * known.g, "{text}: {g:?}")
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    assert!(measured >= 60, "{measured}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_launch() {
     let truth: Truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05".parse().unwrap();

@@ -90,6 +90,10 @@ pub struct PairTimes {
     pub busy: Timed,
     /// A stream without delay: time per message.
     pub stream: Timed,
+    /// Time per message of that stream in polls that found nothing, each right before a poll that found a reply.
+    /// 0 for several pairs at once, and in records of earlier versions.
+    #[serde(default)]
+    pub polls_ns: f64,
 }
 
 /// Streams of several pairs.

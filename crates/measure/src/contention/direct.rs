@@ -199,6 +199,11 @@ impl<E: From<LayerError>> Director<'_, E> {
 
     fn part(&mut self, part: Part, round: &mut Round) -> Result<(), E> {
         match part {
+            Part::Alone(Doing::Stream) => {
+                let step = vec![(0, self.assignment(Doing::Stream, vec![1], self.shape.window))];
+                let counted = &self.run_step(step)?[0];
+                (round.alone.stream, round.alone.polls_ns) = (counted.times[0], counted.polls_ns);
+            }
             Part::Alone(doing) => *round.alone.of_mut(doing) = self.alone(doing)?,
             Part::HalfWindow => {
                 let window = steady::smaller_window(self.shape.window).max(1);

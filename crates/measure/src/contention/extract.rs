@@ -292,6 +292,9 @@ fn or_none(share: f64) -> f64 {
 fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
     let steady = launches.quotient(alone_gap);
     let idle = launches.quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns));
+    // A poll that finds nothing delays a reply that comes during it. The processor may be busy with such polls.
+    let unpolled = launches
+        .quotient(|launch| alone_gap(launch) - over_rounds(launch, |r| r.alone.busy.ns + r.alone.polls_ns));
     let half =
         (window > 1).then(|| launches.quotient(|launch| over_rounds(launch, |r| r.half_window.ns)).value);
     let rtt = launches.quotient(|launch| of_pair(launch, alone)[0]).value;
@@ -308,7 +311,7 @@ fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
     let evidence =
         Evidence { window, smaller_ns: half, noise: or_none(noise), starvation: or_none(starvation) };
     Plateau {
-        limited_by: limited_by(steady.value, idle.value, idle.ci, evidence, rtt),
+        limited_by: limited_by(steady.value, unpolled.value, unpolled.ci, evidence, rtt),
         value_ns: steady.value,
         ci_ns: steady.ci,
         window,

@@ -19,6 +19,8 @@ use trips::Trips;
 
 /// Number of clock readings that determine the cost of one.
 const READINGS: usize = 200;
+/// Number of polls that determine the cost of one that finds nothing.
+const POLLS: usize = 32;
 
 /// A requester within a step.
 #[derive(Debug)]
@@ -83,7 +85,8 @@ impl Performer {
             Activity::RoundTrips => Job::Trips(Trips::new(&course)),
             Activity::Bursts => Job::Bursts(Bursts::new(&course)),
             Activity::Stream { delay_ns } => {
-                Job::Stream(Stream::new((delay_ns > 0.0).then(|| member.work(delay_ns))))
+                let poll_ns = poll_cost(member, &course)?;
+                Job::Stream(Stream::new((delay_ns > 0.0).then(|| member.work(delay_ns)), poll_ns))
             }
         };
         Ok(Self { course, job })
@@ -173,7 +176,7 @@ impl Course {
             return Err(LayerError::new("the clock stood still while messages were counted"));
         }
         self.phase = Phase::HasCounted;
-        self.counted = Some(Counted { times, max_window: self.max_window });
+        self.counted = Some(Counted { times, max_window: self.max_window, polls_ns: 0.0 });
         Ok(())
     }
 }
@@ -183,4 +186,15 @@ fn clock_cost<M: Member>(member: &mut M, tick_ns: f64) -> f64 {
         let start = member.now();
         (member.now() - start) as f64 * tick_ns
     }))
+}
+
+/// Returns the cost of a poll that finds nothing, in nanoseconds. The requester has issued nothing yet.
+fn poll_cost<M: Member>(member: &mut M, course: &Course) -> Result<f64, LayerError> {
+    let mut poll = || {
+        let start = member.now();
+        member.poll()?;
+        Ok(course.ns(member.now() - start) - course.timer_ns)
+    };
+    let polls: Vec<f64> = (0..POLLS).map(|_| poll()).collect::<Result<_, LayerError>>()?;
+    Ok(trimmed_mean(polls).max(0.0))
 }

@@ -74,4 +74,7 @@ pub struct Counted {
     pub times: Vec<Timed>,
     /// The largest number of outstanding requests to one peer that the layer allows.
     pub max_window: usize,
+    /// Time per message of a stream in polls after which a reply was there: that reply may have come during the
+    /// poll, and then waited for its end.
+    pub polls_ns: f64,
 }

@@ -226,6 +226,7 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
         o_s: timed(1e3),
         busy: timed(3e3 * factor),
         stream: timed(5e3 * factor),
+        polls_ns: 0.0,
     };
     let round = Round {
         alone: pair(1.0),

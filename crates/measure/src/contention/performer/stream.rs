@@ -41,6 +41,10 @@ pub(super) struct Stream {
     next: usize,
     /// True if the last poll found a reply.
     has_found: bool,
+    /// Cost of a poll that finds nothing, in nanoseconds.
+    poll_ns: f64,
+    /// Number of replies right after a poll that found nothing, since counting began.
+    late: u64,
     replies: u64,
     /// The point at which counting began.
     mark: Option<Mark>,
@@ -58,7 +62,7 @@ struct Mark {
 }
 
 impl Stream {
-    pub(super) fn new(delay: Option<Work>) -> Self {
+    pub(super) fn new(delay: Option<Work>, poll_ns: f64) -> Self {
         let turn = if delay.is_some() { StreamTurn::Gauge { done: 0, began: 0 } } else { StreamTurn::Poll };
         Self {
             delay,
@@ -66,6 +70,8 @@ impl Stream {
             turn,
             next: 0,
             has_found: false,
+            poll_ns,
+            late: 0,
             replies: 0,
             mark: None,
             stretches_ns: Vec::new(),
@@ -81,8 +87,9 @@ impl Stream {
         match self.turn {
             StreamTurn::Gauge { done, began } => self.gauge(course, member, done, began),
             StreamTurn::Poll => {
-                self.has_found = course.poll(member)?;
+                let had_found = std::mem::replace(&mut self.has_found, course.poll(member)?);
                 if self.has_found {
+                    self.late += u64::from(!had_found && self.mark.is_some());
                     self.note_reply(course, member)?;
                 }
                 self.turn = match (course.is_stopping(), self.has_found) {
@@ -166,6 +173,9 @@ impl Stream {
         if is_enough || took_ns >= course.assignment.count_ns {
             let ns = self.per_message_ns(took_ns, replies);
             course.has_counted(vec![Timed { ns, samples: replies }])?;
+            if let Some(counted) = &mut course.counted {
+                counted.polls_ns = self.late as f64 * self.poll_ns / replies as f64;
+            }
         }
         Ok(())
     }
