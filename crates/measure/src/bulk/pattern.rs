@@ -100,6 +100,9 @@ pub fn run<R: SizedRequester>(
     progress: &mut dyn FnMut(f64),
 ) -> Result<BulkLaunch, LayerError> {
     let largest = plan.largest_bytes.min(requester.largest());
+    for of in &plan.signatures {
+        signature::check_time(requester, (plan.direction, SMALL), of)?;
+    }
     let mut bench = Bench::new(requester, plan.budget_ns);
     let share = 1.0 / (1 + plan.signatures.len()) as f64;
     let every_size: &mut dyn FnMut(f64) = &mut |done| progress(share * done);

@@ -76,7 +76,18 @@ pub(super) fn measure<R: SizedRequester>(
     plan: Plan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<SignatureLaunch, LayerError> {
-    let (size_bytes, largest) = (of.size_bytes, requester.largest());
+    let transfer = aim(requester, (direction, small), of.size_bytes)?;
+    let data = pattern::run(requester, &plan, progress)?;
+    Ok(SignatureLaunch { size_bytes: of.size_bytes, transfer, data })
+}
+
+/// Prepares transfers of `size_bytes`. Returns the way of their bytes.
+fn aim<R: SizedRequester>(
+    requester: &mut R,
+    (direction, small): (Direction, usize),
+    size_bytes: usize,
+) -> Result<Transfer, LayerError> {
+    let largest = requester.largest();
     if size_bytes > largest {
         let text = format!(
             "--signature {size_bytes} is more than the {largest} bytes that the layer carries in a message"
@@ -86,20 +97,23 @@ pub(super) fn measure<R: SizedRequester>(
     let transfer = requester.set_transfer(operation(direction));
     let (request, reply) = direction.sizes(size_bytes, small);
     requester.set_sizes(request, reply)?;
-    check_time(requester, of)?;
-    let data = pattern::run(requester, &plan, progress)?;
-    Ok(SignatureLaunch { size_bytes, transfer, data })
+    Ok(transfer)
 }
 
 /// Checks that the first launch of a signature with large transfers ends in the time of the whole run. Such a launch has
 /// a number of transfers however little time it has.
-fn check_time<R: SizedRequester>(requester: &mut R, of: &SignaturePlan) -> Result<(), LayerError> {
+pub(super) fn check_time<R: SizedRequester>(
+    requester: &mut R,
+    way: (Direction, usize),
+    of: &SignaturePlan,
+) -> Result<(), LayerError> {
     let Some(at_most_ns) = of.at_most_ns.filter(|_| of.shape.is_none() && of.size_bytes >= LONG_FROM) else {
         return Ok(());
     };
     if requester.is_virtual() {
         return Ok(());
     }
+    aim(requester, way, of.size_bytes)?;
     let mut bench = Bench::new(requester, at_most_ns);
     let trips = (0..TRIPS).map(|_| bench.round_trip()).collect::<Result<Vec<_>, _>>()?;
     // Other programs make a trip longer, so that the shortest one says how much time is needed at least.
