@@ -1,7 +1,7 @@
 //! Exchange of bytes between the processes of a job before netdyno connects them: through MPI, whose launcher
 //! has started them.
 
-use super::extension::{Extension, Room, Use};
+use super::extension::{ALONE, Extension, Room, Use};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_plugin::channel::{Channel, Place, Uses};
@@ -17,12 +17,9 @@ impl Bootstrap {
     /// # Errors
     /// There is no MPI here, or the job's launcher is that of another MPI library.
     pub fn open() -> Result<Self, LayerError> {
-        let room = Room { slots: 1, largest: 1, memory: (1, 1) };
+        let usage = Use::of(Uses::Messages, Wait::Spin);
         // MPI assigns the ranks.
-        let place = Place { rank: 0, ranks: 1 };
-        Ok(Self {
-            channel: Extension::mpi()?.open_among_others(room, place, Use::of(Uses::Messages, Wait::Spin))?,
-        })
+        Ok(Self { channel: Extension::mpi()?.open_among_others(Room::SMALLEST, ALONE, usage)? })
     }
 
     /// Returns this process's rank, and the number of processes.
