@@ -428,10 +428,16 @@ static int mpi_fetch_add(struct netdyno_channel *channel, uint32_t slot,
                                     &channel->requests[channel->slots + slot]));
 }
 
-/* Waits for the reply of the process whose memory was posted last, if it is still to come. */
+/* Waits for the reply of the process whose memory was posted last, if it is still to come. Polls, as for
+ * messages: with MPI_Wait of MPICH 5 the reply takes 0.8 us longer. */
 static int await_reply(struct netdyno_channel *channel)
 {
-    return told(channel->error, "MPI_Wait", MPI_Wait(&channel->reply, MPI_STATUS_IGNORE));
+    int done = 0;
+
+    while (!done)
+        if (told(channel->error, "MPI_Test", MPI_Test(&channel->reply, &done, MPI_STATUS_IGNORE)))
+            return -1;
+    return 0;
 }
 
 /* A closing fence returns when the other process has entered its own. So the bytes need no flush. After
