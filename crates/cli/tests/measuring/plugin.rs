@@ -100,7 +100,7 @@ fn bad_input_is_told_in_one_line() {
 }
 
 #[test]
-fn a_setting_that_a_layer_does_not_know_ends_the_launch() {
+fn a_setting_that_a_layer_does_not_know_is_bad_input() {
     let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let built = skeleton(folder.path());
@@ -109,6 +109,6 @@ fn a_setting_that_a_layer_does_not_know_ends_the_launch() {
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.lines().count() == 1 && stderr.contains("skeleton has no settings"), "{stderr}");
 }
