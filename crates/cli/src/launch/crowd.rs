@@ -3,7 +3,7 @@
 //! launching side waits for the answers of all of them before it goes on.
 
 use crate::launch::bench::{Bench, Launched};
-use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
+use crate::launch::end::{AFTERMATH, End, Failure, LOOK, SILENCE};
 use crate::launch::orders::{Answer, CrowdAnswer, CrowdOrder, Opening, Order};
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
@@ -181,13 +181,13 @@ impl<'a> Crowd<'a> {
             match self.workers.next(LOOK)? {
                 Some((rank, Event::Message(Answer::Crowd(answer)))) => return Ok((rank, answer)),
                 Some((rank, Event::Message(Answer::Failed(text)))) => {
-                    return Err(self.aftermath(rank, text, false));
+                    return Err(self.aftermath(rank, Failure::Said(text)));
                 }
                 Some((rank, Event::Message(other))) => {
                     return Err(End::Failed(format!("rank {rank} answered {other:?}")));
                 }
                 Some((rank, Event::Ended(end))) => {
-                    return Err(self.aftermath(rank, end.to_string(), true));
+                    return Err(self.aftermath(rank, Failure::Ended(end.to_string())));
                 }
                 None if Instant::now() > silent_at => {
                     return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
@@ -199,19 +199,21 @@ impl<'a> Crowd<'a> {
 
     /// Collects the reasons of a failure. A process that has ended is the likely cause of the other failures:
     /// its end is waited for, and named first.
-    fn aftermath(&mut self, rank: usize, text: String, has_ended: bool) -> End {
-        let mut words = vec![(has_ended, rank, text)];
-        let timeout = if has_ended { FIRST_WORDS } else { AFTERMATH };
+    fn aftermath(&mut self, rank: usize, failure: Failure) -> End {
+        let timeout = if matches!(failure, Failure::Ended(_)) { FIRST_WORDS } else { AFTERMATH };
+        let mut failures = vec![(rank, failure)];
         let until = Instant::now() + timeout;
-        while words.len() < self.roles.len()
+        while failures.len() < self.roles.len()
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
             match self.workers.next(left) {
-                Ok(Some((rank, Event::Message(Answer::Failed(text))))) => words.push((false, rank, text)),
+                Ok(Some((rank, Event::Message(Answer::Failed(text))))) => {
+                    failures.push((rank, Failure::Said(text)));
+                }
                 Ok(Some((rank, Event::Ended(end)))) => {
                     // The end of a process that has already given a reason adds nothing.
-                    if !words.iter().any(|(_, other, _)| *other == rank) {
-                        words.push((true, rank, end.to_string()));
+                    if !failures.iter().any(|(other, _)| *other == rank) {
+                        failures.push((rank, Failure::Ended(end.to_string())));
                         break;
                     }
                 }
@@ -219,9 +221,8 @@ impl<'a> Crowd<'a> {
                 Err(_) => break,
             }
         }
-        words.sort_by_key(|(has_ended, ..)| !has_ended);
-        let words: Vec<(usize, String)> = words.into_iter().map(|(_, rank, text)| (rank, text)).collect();
-        let mut line = failures(&words, self.roles.len(), |rank| self.workers.place(rank));
+        failures.sort_by_key(|(_, failure)| !matches!(failure, Failure::Ended(_)));
+        let mut line = describe(&failures, self.roles.len(), |rank| self.workers.place(rank));
         if let Some(words) = start::parting_words(self.started.job.as_mut()) {
             line.push_str(&format!("; {words}"));
         }
@@ -231,20 +232,20 @@ impl<'a> Crowd<'a> {
 
 /// Describes the failures on one line, out of `procs` processes. A reason of several processes appears once.
 /// `place` names the place of a rank.
-fn failures<P: Display>(words: &[(usize, String)], procs: usize, place: impl Fn(usize) -> P) -> String {
-    let mut reasons: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (rank, text) in words {
-        match reasons.iter_mut().find(|(reason, _)| reason == text) {
+fn describe<P: Display>(failures: &[(usize, Failure)], procs: usize, place: impl Fn(usize) -> P) -> String {
+    let mut reasons: Vec<(&Failure, Vec<usize>)> = Vec::new();
+    for (rank, failure) in failures {
+        match reasons.iter_mut().find(|(reason, _)| *reason == failure) {
             Some((_, ranks)) => ranks.push(*rank),
-            None => reasons.push((text, vec![*rank])),
+            None => reasons.push((failure, vec![*rank])),
         }
     }
-    let describe = |(reason, ranks): &(&str, Vec<usize>)| match ranks[..] {
-        [rank] => format!("rank {rank} ({}) {reason}", place(rank)),
-        _ if ranks.len() == procs => format!("all {procs} processes: {reason}"),
-        _ => format!("{} of {procs} processes: {reason}", ranks.len()),
+    let one = |(reason, ranks): &(&Failure, Vec<usize>)| match ranks[..] {
+        [rank] => format!("rank {rank} ({}){reason}", place(rank)),
+        _ if ranks.len() == procs => format!("each of {procs} processes{reason}"),
+        _ => format!("each of {} of {procs} processes{reason}", ranks.len()),
     };
-    let mut line = reasons.iter().take(NAMED_AT_MOST).map(describe).collect::<Vec<_>>().join("; ");
+    let mut line = reasons.iter().take(NAMED_AT_MOST).map(one).collect::<Vec<_>>().join("; ");
     let more: usize = reasons.iter().skip(NAMED_AT_MOST).map(|(_, ranks)| ranks.len()).sum();
     if more > 0 {
         line.push_str(&format!("; {more} more failed"));
@@ -275,26 +276,30 @@ fn opening(bench: &Bench, rank: usize, plan: &CrowdPlan) -> Opening {
 
 #[cfg(test)]
 mod tests {
-    use super::failures;
+    use super::{Failure, describe};
 
-    fn line(words: &[(usize, &str)], procs: usize) -> String {
-        let words: Vec<(usize, String)> = words.iter().map(|(rank, text)| (*rank, (*text).into())).collect();
-        failures(&words, procs, |rank| format!("process {}", 100 + rank))
+    fn line(failures: &[(usize, Failure)], procs: usize) -> String {
+        describe(failures, procs, |rank| format!("process {}", 100 + rank))
+    }
+
+    fn said(rank: usize, text: &str) -> (usize, Failure) {
+        (rank, Failure::Said(text.into()))
     }
 
     #[test]
     fn a_reason_of_several_processes_stands_once() {
         let unavailable = "libfabric has no provider 'nosuch'";
-        let all = [(0, unavailable), (2, unavailable), (1, unavailable)];
-        assert_eq!(line(&all, 3), format!("all 3 processes: {unavailable}"));
-        assert_eq!(line(&all, 4), format!("3 of 4 processes: {unavailable}"));
+        let all = [0, 2, 1].map(|rank| said(rank, unavailable));
+        assert_eq!(line(&all, 3), format!("each of 3 processes: {unavailable}"));
+        assert_eq!(line(&all, 4), format!("each of 3 of 4 processes: {unavailable}"));
+        let killed = (1, Failure::Ended("was killed".into()));
         assert_eq!(
-            line(&[(1, "was killed"), (0, "lost its peer"), (2, "lost its peer")], 3),
-            "rank 1 (process 101) was killed; 2 of 3 processes: lost its peer"
+            line(&[killed, said(0, "a peer is lost"), said(2, "a peer is lost")], 3),
+            "rank 1 (process 101) was killed; each of 2 of 3 processes: a peer is lost"
         );
         assert_eq!(
-            line(&[(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "d")], 5),
-            "rank 0 (process 100) a; rank 1 (process 101) b; rank 2 (process 102) c; 2 more failed"
+            line(&[said(0, "a"), said(1, "b"), said(2, "c"), said(3, "d"), said(4, "d")], 5),
+            "rank 0 (process 100): a; rank 1 (process 101): b; rank 2 (process 102): c; 2 more failed"
         );
     }
 }

@@ -2,7 +2,7 @@
 //! the replier is a server that runs already.
 
 use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
-use crate::launch::end::{AFTERMATH, End, LOOK, SILENCE};
+use crate::launch::end::{AFTERMATH, End, Failure, LOOK, SILENCE};
 use crate::launch::orders::{Answer, Order};
 use crate::launch::origin::Origin;
 use crate::launch::peak;
@@ -94,7 +94,7 @@ impl<'a> Pair<'a> {
                 (_, Answer::Crowd(_) | Answer::Tried) => {
                     return Err(End::Failed("a pair was answered as something else".into()));
                 }
-                (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, text)),
+                (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, Failure::Said(text))),
             }
         }
     }
@@ -106,7 +106,9 @@ impl<'a> Pair<'a> {
             self.interrupt.check().map_err(End::Fault)?;
             match self.workers.next(LOOK)? {
                 Some((rank, Event::Message(answer))) => return Ok((rank, answer)),
-                Some((rank, Event::Ended(end))) => return Err(self.aftermath(rank, end.to_string())),
+                Some((rank, Event::Ended(end))) => {
+                    return Err(self.aftermath(rank, Failure::Ended(end.to_string())));
+                }
                 None if Instant::now() > silent_at => {
                     return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
                 }
@@ -116,34 +118,36 @@ impl<'a> Pair<'a> {
     }
 
     /// Describes the failure of a process, together with the other one's report if that arrives soon.
-    fn aftermath(&mut self, rank: usize, text: String) -> End {
+    fn aftermath(&mut self, rank: usize, failure: Failure) -> End {
         let (procs, is_alone) = (self.procs, self.procs == 1 && self.server.is_none());
         let name = |rank: usize| match rank {
             REQUESTER if is_alone => "process",
             REQUESTER => "requester",
             _ => "replier",
         };
-        let mut lines = vec![format!("the {} ({}) {text}", name(rank), self.workers.place(rank))];
-        let mut texts = vec![text];
+        let mut lines = vec![format!("the {} ({}){failure}", name(rank), self.workers.place(rank))];
+        let mut failures = vec![failure];
         let until = Instant::now() + AFTERMATH;
         while lines.len() < procs
             && let Some(left) = until.checked_duration_since(Instant::now())
         {
-            let (other, text) = match self.workers.next(left) {
-                Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, text),
-                Ok(Some((other, Event::Ended(end)))) if other != rank => (other, end.to_string()),
+            let (other, failure) = match self.workers.next(left) {
+                Ok(Some((other, Event::Message(Answer::Failed(text))))) => (other, Failure::Said(text)),
+                Ok(Some((other, Event::Ended(end)))) if other != rank => {
+                    (other, Failure::Ended(end.to_string()))
+                }
                 Ok(_) => continue,
                 Err(_) => break,
             };
             if other != rank {
-                lines.push(format!("the {} ({}) {text}", name(other), self.workers.place(other)));
-                texts.push(text);
+                lines.push(format!("the {} ({}){failure}", name(other), self.workers.place(other)));
+                failures.push(failure);
             }
         }
-        if let [one, other] = &texts[..]
+        if let [one, other] = &failures[..]
             && one == other
         {
-            lines = vec![format!("both processes: {one}")];
+            lines = vec![format!("each process{one}")];
         }
         lines.extend(start::parting_words(self.started.job.as_mut()));
         let of_server = self.server.map(|server| format!("{} --connect {server}: ", self.verb));

@@ -1,5 +1,6 @@
 //! The set-up of every worker: its processor and its address; and the reasons why it ends early.
 
+use crate::launch::end::SILENCE;
 use crate::launch::orders::Order;
 use netdyno_clock::place;
 use netdyno_host::wait::{Wait, lost_turns};
@@ -9,8 +10,9 @@ use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Timeout for the launching side.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout for the launching side. It is longer than the timeout there, because the launching side knows which process is
+/// silent.
+pub const TIMEOUT: Duration = SILENCE.saturating_add(Duration::from_secs(15));
 
 /// The reason why a worker ends early.
 pub enum End {
