@@ -57,6 +57,8 @@ pub struct Pmi {
     /// The name of the job's values.
     space: String,
     exchanges: usize,
+    /// Whether the launcher has answered the last command.
+    is_working: bool,
 }
 
 impl Pmi {
@@ -79,7 +81,13 @@ impl Pmi {
     }
 
     fn over(socket: File, place: Place) -> Result<Self, PmiError> {
-        let mut pmi = Self { socket: BufReader::new(socket), place, space: String::new(), exchanges: 0 };
+        let mut pmi = Self {
+            socket: BufReader::new(socket),
+            place,
+            space: String::new(),
+            exchanges: 0,
+            is_working: false,
+        };
         pmi.ask("init", "pmi_version=1 pmi_subversion=1", "response_to_init")?;
         let answer = pmi.ask("get_my_kvsname", "", "my_kvsname")?;
         let space = argument(&answer, "kvsname").filter(|name| !name.is_empty());
@@ -138,6 +146,8 @@ impl Pmi {
     fn ask(&mut self, command: &'static str, arguments: &str, expected: &str) -> Result<String, PmiError> {
         let gap = if arguments.is_empty() { "" } else { " " };
         self.socket.get_mut().write_all(format!("cmd={command}{gap}{arguments}\n").as_bytes())?;
+        // A launcher that fails now is told nothing more: it may not answer.
+        self.is_working = false;
         let mut line = Vec::new();
         (&mut self.socket).take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         if line.is_empty() {
@@ -146,6 +156,7 @@ impl Pmi {
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
         let is_done = argument(&line, "rc").is_none_or(|code| code == "0");
         if argument(&line, "cmd") == Some(expected) && is_done {
+            self.is_working = true;
             Ok(line)
         } else {
             Err(refusal(command, &line))
@@ -155,8 +166,10 @@ impl Pmi {
 
 impl Drop for Pmi {
     fn drop(&mut self) {
-        // A launcher that is gone needs to be told nothing.
-        let _ = self.ask("finalize", "", "finalize_ack");
+        if self.is_working {
+            // A launcher that is gone needs to be told nothing.
+            let _ = self.ask("finalize", "", "finalize_ack");
+        }
     }
 }
 
@@ -240,6 +253,17 @@ mod tests {
 
     fn over(socket: UnixStream, place: Place) -> Result<Pmi, PmiError> {
         Pmi::over(File::from(OwnedFd::from(socket)), place)
+    }
+
+    #[test]
+    fn a_launcher_that_refuses_is_asked_nothing_more() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"cmd=response_to_init rc=-1\n").unwrap();
+        let refused = Pmi::over(File::from(OwnedFd::from(ours)), Place { rank: 0, procs: 2 });
+        assert!(matches!(refused, Err(PmiError::Answer { command: "init", .. })), "{refused:?}");
+        let mut heard = String::new();
+        theirs.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "cmd=init pmi_version=1 pmi_subversion=1\n");
     }
 
     #[test]

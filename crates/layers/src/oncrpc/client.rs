@@ -56,6 +56,8 @@ pub(super) struct Client<C> {
     largest: usize,
     /// The bytes of data that every reply must have.
     reply_bytes: usize,
+    /// Whether the next reply must have the bytes of the call: it is the first of procedure [`ECHO`].
+    awaits_echo: bool,
     /// Replies that arrived while this end could not send, and that were not taken.
     ready: usize,
     empty_polls: u32,
@@ -76,6 +78,7 @@ impl<C: Channel> Client<C> {
             call: echo(size_bytes),
             largest: size_bytes,
             reply_bytes: size_bytes,
+            awaits_echo: true,
             ready: 0,
             empty_polls: 0,
             counters,
@@ -86,6 +89,7 @@ impl<C: Channel> Client<C> {
     pub(super) fn set_sizes(&mut self, call_bytes: u32, reply_bytes: u32) {
         self.call = transfer(call_bytes, reply_bytes);
         self.reply_bytes = reply_bytes as usize;
+        self.awaits_echo = false;
     }
 
     pub(super) fn largest(&self) -> usize {
@@ -120,7 +124,11 @@ impl<C: Channel> Client<C> {
             self.counters.duplicates += 1;
             return Ok(false);
         }
-        check(reply.body, self.reply_bytes)?;
+        let data = check(reply.body, self.reply_bytes)?;
+        if self.awaits_echo {
+            check_echo(data)?;
+            self.awaits_echo = false;
+        }
         Ok(true)
     }
 
@@ -213,18 +221,27 @@ fn put_header(out: &mut Vec<u8>, procedure: u32) {
     call.encode(out);
 }
 
-/// Checks that a call has succeeded, with `expected` bytes of data.
+/// Checks that a call has succeeded, with `expected` bytes of data, and returns them.
 #[inline(always)]
-fn check(body: ReplyBody<'_>, expected: usize) -> Result<(), LayerError> {
+fn check(body: ReplyBody<'_>, expected: usize) -> Result<&[u8], LayerError> {
     let ReplyBody::Accepted { status: AcceptStatus::Success(results), .. } = body else {
         return Err(refused(body));
     };
     let mut reader = Reader::new(results);
     match reader.opaque(results.len()) {
-        Ok(data) if data.len() == expected && reader.rest().is_empty() => Ok(()),
+        Ok(data) if data.len() == expected && reader.rest().is_empty() => Ok(data),
         Ok(data) => Err(wrong_size(data.len(), expected)),
         Err(_) => Err(LayerError::new("the server's results are no opaque data")),
     }
+}
+
+/// Checks the first reply of procedure [`ECHO`]. A check of each would take time of the measurement.
+#[cold]
+fn check_echo(data: &[u8]) -> Result<(), LayerError> {
+    if data.iter().all(|&byte| byte == FILL) {
+        return Ok(());
+    }
+    Err(LayerError::new("the server's result of ECHO is not the argument: it is no server of this program"))
 }
 
 /// Returns the error for a call that the server did not execute.
@@ -265,7 +282,8 @@ mod tests {
         assert!(said(ReplyBody::RpcMismatch(versions), 1).ends_with("3 to 4 of RPC"));
         assert!(said(ReplyBody::AuthError(AuthStatus::BAD_VERIFIER), 1).ends_with("status 3"));
         let data = accepted(AcceptStatus::Success(b"\0\0\0\x01a\0\0\0"));
-        assert!(check(data, 1).is_ok());
+        assert_eq!(check(data, 1).unwrap(), b"a");
+        assert!(check_echo(&[FILL; 3]).is_ok() && check_echo(&[FILL, 0]).is_err());
         assert!(said(data, 2).contains("a message of 1 bytes came, 2 were expected"));
         assert!(said(accepted(AcceptStatus::Success(b"\0\0\0\x09a")), 1).contains("no opaque data"));
     }

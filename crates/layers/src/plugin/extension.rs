@@ -155,7 +155,7 @@ impl Extension {
         let channel = self.open(room, place, usage)?;
         if channel.place().ranks < 2 {
             return Err(LayerError(format!(
-                "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2",
+                "{} sees one process alone: start processes by the launcher of the same library, as in mpiexec -n 2 or srun --mpi=pmi2",
                 channel.plugin().name()
             )));
         }

@@ -175,6 +175,11 @@ fn doubt_overheads(
             "o_r",
             format!("a receive timed by itself after staying away takes {}", Time(away)),
         ));
+        let (latency, by_that) = (value(&parameters.L), rtt / 2.0 - value(&parameters.o_s) - away);
+        if (by_that - latency).abs() > DISAGREEMENT * latency.abs() {
+            let text = format!("with a receive timed by itself it comes out at {}", Time(by_that));
+            doubts.push(Doubt::about("L_two_ways", "L", text));
+        }
     }
     if !away.is_finite() {
         doubts.push(Doubt::about("o_r_two_ways", "o_r", "no reply was there after staying away".into()));
