@@ -1,11 +1,15 @@
 //! The wires that carry the datagrams of an endpoint. A wire may lose, duplicate, reorder or damage datagrams.
 //!
-//! [`DatagramSocket`] is a UDP socket. [`FaultyWire`] injects faults into the datagrams of another wire.
+//! [`DatagramSocket`] is a UDP socket, and [`XdpWire`] has the AF_XDP sockets of an interface. [`Carrier`] is either of
+//! them. [`FaultyWire`] injects faults into the datagrams of another wire.
 
+mod carrier;
 mod faulty;
 mod gso;
 mod socket;
+mod xdp;
 
+pub use carrier::Carrier;
 pub use faulty::FaultyWire;
 pub use gso::{Datagrams, ROOM};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +18,7 @@ pub use socket::{DatagramSocket, SocketError};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
+pub use xdp::{XdpError, XdpWire, try_permission};
 
 /// A nonblocking wire for datagrams up to [`LONGEST`](netdyno_protocol::frame::datagram::LONGEST). Its descriptor
 /// becomes readable when a datagram arrives. Times are those of the caller's clock, in nanoseconds.

@@ -36,3 +36,4 @@ mod time;
 mod transport;
 mod udp;
 mod vi;
+mod xdp;

@@ -12,6 +12,7 @@ use crate::tcp::group::TcpGathering;
 use crate::udp::group::UdpGathering;
 use crate::vi;
 use crate::vi::group::ViGathering;
+use crate::xdp;
 use netdyno_measure::layer::LayerError;
 use netdyno_stack::am::Wire;
 use netdyno_stack::vi::WireKind;
@@ -28,8 +29,10 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
     Ok(match layer {
         Layer::AmShm => Box::new(AmGathering::open(Wire::Shm, place, options)?),
         Layer::AmUdp => Box::new(AmGathering::open(Wire::Udp, place, options)?),
+        Layer::AmXdp => Box::new(AmGathering::open(Wire::Xdp, place, xdp::at_an_interface(options))?),
         Layer::ViShm => Box::new(ViGathering::open(WireKind::Shm, place, options)?),
         Layer::ViUdp => Box::new(ViGathering::open(vi::over_udp(&options), place, options)?),
+        Layer::ViXdp => Box::new(ViGathering::open(vi::over_xdp(&options), place, options)?),
         Layer::Udp => Box::new(UdpGathering::open(place, options)?),
         Layer::Tcp => Box::new(TcpGathering::open(place, options)?),
         Layer::OncRpcUdp => Box::new(RpcUdpGathering::open(place, options)?),

@@ -15,6 +15,7 @@ use crate::tcp::half::TcpHalf;
 use crate::udp::half::UdpHalf;
 use crate::vi;
 use crate::vi::half::ViHalf;
+use crate::xdp;
 use netdyno_measure::layer::{Face, LayerError};
 use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -30,8 +31,10 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
     Ok(match layer {
         Layer::AmShm => over_am(Wire::Shm, options)?,
         Layer::AmUdp => over_am(Wire::Udp, options)?,
+        Layer::AmXdp => over_am(Wire::Xdp, xdp::at_an_interface(options))?,
         Layer::ViShm => Box::new(ViHalf::open(WireKind::Shm, role, options)?),
         Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(&options), role, options)?),
+        Layer::ViXdp => Box::new(ViHalf::open(vi::over_xdp(&options), role, options)?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::OncRpcUdp => Box::new(RpcUdpHalf::open(options)?),

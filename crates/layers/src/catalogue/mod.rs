@@ -9,7 +9,7 @@ pub mod registrar;
 pub mod trial;
 
 use crate::plugin::parameter::Parameter;
-use crate::{am, grpc, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi};
+use crate::{am, grpc, messages, oncrpc, plugin, sim, sized, socket, tcp, udp, vi, xdp};
 use netdyno_host::wait::Wait;
 use std::fmt;
 use std::str::FromStr;
@@ -21,10 +21,14 @@ pub enum Layer {
     AmShm,
     /// Active Messages over UDP.
     AmUdp,
+    /// Active Messages over AF_XDP.
+    AmXdp,
     /// Virtual Interfaces over shared memory.
     ViShm,
     /// Virtual Interfaces over UDP.
     ViUdp,
+    /// Virtual Interfaces over AF_XDP.
+    ViXdp,
     /// Bare UDP sockets.
     Udp,
     /// Bare TCP sockets.
@@ -48,11 +52,13 @@ pub enum Layer {
 }
 
 /// All layers in the order of the list. A layer with a parameter is in it once.
-pub const ALL: [Layer; 14] = [
+pub const ALL: [Layer; 16] = [
     Layer::AmShm,
     Layer::AmUdp,
+    Layer::AmXdp,
     Layer::ViShm,
     Layer::ViUdp,
+    Layer::ViXdp,
     Layer::Udp,
     Layer::Tcp,
     Layer::OncRpcUdp,
@@ -81,8 +87,10 @@ impl Layer {
         match self {
             Self::AmShm => "am+shm",
             Self::AmUdp => "am+udp",
+            Self::AmXdp => "am+xdp",
             Self::ViShm => "vi+shm",
             Self::ViUdp => "vi+udp",
+            Self::ViXdp => "vi+xdp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::OncRpcUdp => "oncrpc+udp",
@@ -101,8 +109,10 @@ impl Layer {
         match self {
             Self::AmShm => "Active Messages over rings in shared memory",
             Self::AmUdp => "Active Messages over UDP, exactly once",
+            Self::AmXdp => "Active Messages over AF_XDP, past the kernel's UDP",
             Self::ViShm => "Virtual Interfaces over shared memory, reliable delivery",
             Self::ViUdp => "Virtual Interfaces over UDP, reliable delivery",
+            Self::ViXdp => "Virtual Interfaces over AF_XDP, reliable delivery",
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::OncRpcUdp => "ONC remote procedure calls (RFC 5531) over UDP",
@@ -122,8 +132,10 @@ impl Layer {
             Self::Mpi => &[Wait::Spin, Wait::Yield],
             Self::AmShm
             | Self::AmUdp
+            | Self::AmXdp
             | Self::ViShm
             | Self::ViUdp
+            | Self::ViXdp
             | Self::Udp
             | Self::Tcp
             | Self::OncRpcUdp
@@ -145,8 +157,8 @@ impl Layer {
     pub const fn max_size(self) -> usize {
         match self {
             Self::AmShm => am::MAX_SHM_SIZE,
-            Self::AmUdp => am::MAX_UDP_SIZE,
-            Self::ViShm | Self::ViUdp => vi::MAX_SIZE,
+            Self::AmUdp | Self::AmXdp => am::MAX_UDP_SIZE,
+            Self::ViShm | Self::ViUdp | Self::ViXdp => vi::MAX_SIZE,
             Self::Udp => udp::MAX_SIZE,
             Self::Tcp => tcp::MAX_SIZE,
             Self::OncRpcUdp => oncrpc::MAX_UDP_SIZE,
@@ -160,7 +172,7 @@ impl Layer {
     /// Returns the size of the largest message of a fixed size where dials are set, in bytes.
     pub const fn max_dialled_size(self) -> usize {
         match self {
-            Self::AmUdp => am::MAX_DIALLED_UDP_SIZE,
+            Self::AmUdp | Self::AmXdp => am::MAX_DIALLED_UDP_SIZE,
             _ => self.max_size(),
         }
     }
@@ -193,12 +205,15 @@ impl Layer {
 
     /// Returns whether a thread of the layer can make progress with messages that are posted.
     pub const fn has_progress_thread(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp)
+        matches!(self, Self::AmShm | Self::AmUdp | Self::AmXdp)
     }
 
     /// Returns whether processes register memory.
     pub const fn registers(self) -> bool {
-        matches!(self, Self::ViShm | Self::ViUdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim)
+        matches!(
+            self,
+            Self::ViShm | Self::ViUdp | Self::ViXdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim
+        )
     }
 
     /// Returns whether processes put bytes into the memory of another process and get bytes from there.
@@ -207,8 +222,10 @@ impl Layer {
             self,
             Self::AmShm
                 | Self::AmUdp
+                | Self::AmXdp
                 | Self::ViShm
                 | Self::ViUdp
+                | Self::ViXdp
                 | Self::Mpi
                 | Self::Ofi(_)
                 | Self::Ucx(_)
@@ -219,7 +236,7 @@ impl Layer {
 
     /// Returns whether one-sided operations have reliability levels.
     pub const fn has_levels(self) -> bool {
-        matches!(self, Self::ViShm | Self::ViUdp)
+        matches!(self, Self::ViShm | Self::ViUdp | Self::ViXdp)
     }
 
     /// Returns whether the layer may allocate the memory of one-sided operations. A layer of the user's own says so
@@ -235,12 +252,12 @@ impl Layer {
 
     /// Returns whether the layer takes `--faults`.
     pub const fn takes_faults(self) -> bool {
-        matches!(self, Self::AmUdp | Self::ViUdp)
+        matches!(self, Self::AmUdp | Self::AmXdp | Self::ViUdp | Self::ViXdp)
     }
 
     /// Returns whether the layer takes `--dials`.
     pub const fn takes_dials(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp)
+        matches!(self, Self::AmShm | Self::AmUdp | Self::AmXdp)
     }
 
     /// Returns whether processes find each other through a launcher of the layer's library.
@@ -269,7 +286,9 @@ impl Layer {
         matches!(
             self,
             Self::AmUdp
+                | Self::AmXdp
                 | Self::ViUdp
+                | Self::ViXdp
                 | Self::Udp
                 | Self::Tcp
                 | Self::OncRpcUdp
@@ -286,6 +305,7 @@ impl Layer {
             Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp => {
                 socket::is_missing()
             }
+            Self::AmXdp | Self::ViXdp => xdp::is_missing(),
             Self::Grpc => grpc::is_missing(),
             Self::Mpi => plugin::extension::mpi_is_missing(),
             Self::Ofi(_) => plugin::extension::ofi_is_missing(),

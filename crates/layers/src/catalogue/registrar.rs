@@ -17,7 +17,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub fn open(layer: Layer) -> Result<Opened, LayerError> {
     match layer {
         Layer::ViShm => over_vi(WireKind::Shm),
-        Layer::ViUdp => over_vi(WireKind::Udp(vi::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))),
+        // The wire has no part in it.
+        Layer::ViUdp | Layer::ViXdp => {
+            over_vi(WireKind::Udp(vi::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))))
+        }
         Layer::Ofi(provider) => over_plugin(&Extension::ofi(provider)?),
         Layer::Ucx(transports) => over_plugin(&Extension::ucx(transports)?),
         Layer::Plugin => over_plugin(&Extension::own()?),

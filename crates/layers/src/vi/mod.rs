@@ -23,6 +23,7 @@ mod requests;
 
 use crate::options::LayerOptions;
 use crate::peer_wait::PEER_TIMEOUT;
+use crate::xdp;
 use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::SocketAddr;
 
@@ -37,6 +38,12 @@ pub(crate) fn at(bind: SocketAddr) -> UdpOptions {
     // The timeout is longer than that of this crate, whose error says more.
     let peer_timeout = 2 * PEER_TIMEOUT;
     UdpOptions::new().bind(bind).peer_timeout(peer_timeout)
+}
+
+/// Returns the wire over AF_XDP that the options ask for.
+pub(crate) fn over_xdp(options: &LayerOptions) -> WireKind {
+    let LayerOptions { bind, faults, seed, .. } = xdp::at_an_interface(options.clone());
+    WireKind::Udp(at(bind).faults(faults).seed(seed).over_xdp())
 }
 
 /// Returns the wire over UDP that the options ask for.

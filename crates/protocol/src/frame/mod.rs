@@ -2,6 +2,7 @@
 //! parser panics.
 
 pub mod datagram;
+pub mod ethernet;
 pub mod memory_key;
 pub mod port;
 pub mod rpc_message;

@@ -72,12 +72,15 @@ impl<S> Endpoint<S> {
     /// Opens a port for one peer. Pass its address to that peer, and get the peer's address in return.
     ///
     /// # Errors
-    /// Returns an error if the system provides no shared memory, or no socket at [`Config::bind`].
+    /// Returns an error if the system provides no shared memory, or no socket of the wire's kind at
+    /// [`Config::bind`].
     pub fn open_port(&mut self, wire: Wire) -> Result<Port, OpenError> {
         let interface = &self.interface;
         match wire {
             Wire::Shm => self.shm.open_port(&self.config, self.offer.memories.endpoint()).map(Port::from),
-            Wire::Udp => self.others.open_port(wire, || UdpPeers::open(&self.config, interface.clone())),
+            Wire::Udp | Wire::Xdp => {
+                self.others.open_port(wire, || UdpPeers::open(wire, &self.config, interface.clone()))
+            }
         }
     }
 

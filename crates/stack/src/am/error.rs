@@ -1,7 +1,7 @@
 //! The errors: one enum for each operation.
 
 use super::peer_id::{PeerId, Wire};
-use netdyno_host::datagram::SocketError;
+use netdyno_host::datagram::{SocketError, XdpError};
 use netdyno_host::segment::SegmentError;
 use netdyno_host::wakeup::WakeupError;
 use netdyno_protocol::dial::time_profile::TimeProfileError;
@@ -29,6 +29,9 @@ pub enum OpenError {
     /// The socket could not be opened.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The AF_XDP sockets could not be opened.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
     /// The wake-up could not be made.
     #[error(transparent)]
     Wakeup(#[from] WakeupError),

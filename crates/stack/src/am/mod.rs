@@ -126,7 +126,7 @@ pub use error::{
     RequestError, TooLong, TransferError,
 };
 pub use handlers::{Handlers, Reply, Request};
-pub use netdyno_host::datagram::SocketError;
+pub use netdyno_host::datagram::{SocketError, XdpError};
 pub use netdyno_host::segment::SegmentError;
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};
 pub use netdyno_host::wait::Wait;

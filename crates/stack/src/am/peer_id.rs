@@ -11,6 +11,8 @@ pub enum Wire {
     Shm,
     /// UDP datagrams, to any host.
     Udp,
+    /// The same datagrams over AF_XDP sockets, past the kernel's protocols.
+    Xdp,
 }
 
 impl fmt::Display for Wire {
@@ -18,6 +20,7 @@ impl fmt::Display for Wire {
         f.write_str(match self {
             Self::Shm => "shared memory",
             Self::Udp => "UDP",
+            Self::Xdp => "AF_XDP",
         })
     }
 }

@@ -4,7 +4,7 @@ use super::Socket;
 use super::clock::Clock;
 use super::connections::{Connections, Taken};
 use crate::statistics::Strays;
-use netdyno_host::datagram::{DatagramSocket, DatagramWire, Datagrams, ROOM};
+use netdyno_host::datagram::{Carrier, DatagramWire, Datagrams, ROOM};
 use netdyno_protocol::faults::Faults;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,9 +48,9 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub fn new(socket: DatagramSocket, faults: Faults, seed: u64, peer_timeout: Duration) -> Self {
+    pub fn new(carrier: Carrier, faults: Faults, seed: u64, peer_timeout: Duration) -> Self {
         Self {
-            socket: Socket::new(socket, faults, seed),
+            socket: Socket::new(carrier, faults, seed),
             clock: Clock::new(peer_timeout),
             room: vec![0; ROOM].into(),
             deadline_ns: u64::MAX,
@@ -183,6 +183,7 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use netdyno_host::datagram::DatagramSocket;
     use std::convert::Infallible;
     use std::net::SocketAddr;
 
@@ -223,7 +224,7 @@ mod tests {
 
     fn pair() -> (Driver, DatagramSocket) {
         let [ours, theirs] = [(); 2].map(|()| DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap());
-        (Driver::new(ours, Faults::NONE, 0, Duration::from_secs(1)), theirs)
+        (Driver::new(ours.into(), Faults::NONE, 0, Duration::from_secs(1)), theirs)
     }
 
     fn poll(driver: &mut Driver, counted: &mut Counted) -> Polled {

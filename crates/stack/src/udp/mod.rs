@@ -16,13 +16,13 @@ pub(crate) use connections::{Connections, Taken};
 pub(crate) use driver::Driver;
 pub(crate) use lookup::Lookup;
 
-use netdyno_host::datagram::{DatagramSocket, DatagramWire, FaultyWire};
+use netdyno_host::datagram::{Carrier, DatagramWire, FaultyWire};
 use netdyno_protocol::reliability::Connection;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The socket of a driver.
-pub(crate) type Socket = FaultyWire<DatagramSocket>;
+pub(crate) type Socket = FaultyWire<Carrier>;
 
 /// How long a closed endpoint or provider continues to send what is not acknowledged yet.
 pub const LINGER: Duration = Duration::from_secs(1);

@@ -51,6 +51,9 @@ pub struct UdpOptions {
     /// Whether the address is shared with other providers of this user on this host that set this option
     /// as well. Discriminators tell them apart. Otherwise the address belongs to one provider.
     pub is_shared: bool,
+    /// Whether the datagrams go over AF_XDP sockets, past the kernel's protocols. The address is then one of an
+    /// Ethernet interface, or `None` for an interface that is free, and is not shared.
+    pub is_xdp: bool,
     /// Faults to inject into the datagrams that this provider sends.
     pub faults: Faults,
     /// Seed of injected faults. Use different seeds at the two ends; otherwise both draw the same
@@ -74,6 +77,7 @@ impl UdpOptions {
         Self {
             bind: None,
             is_shared: false,
+            is_xdp: false,
             faults: Faults::NONE,
             seed: 0,
             // Long, because nobody drives the NIC while a program computes without a call.
@@ -89,6 +93,11 @@ impl UdpOptions {
     /// Sets [`UdpOptions::is_shared`].
     pub const fn shared(self) -> Self {
         Self { is_shared: true, ..self }
+    }
+
+    /// Sets [`UdpOptions::is_xdp`].
+    pub const fn over_xdp(self) -> Self {
+        Self { is_xdp: true, ..self }
     }
 
     /// Sets [`UdpOptions::faults`].

@@ -1,6 +1,6 @@
 //! Why a provider could not be opened.
 
-use netdyno_host::datagram::SocketError;
+use netdyno_host::datagram::{SocketError, XdpError};
 use netdyno_host::segment::SegmentError;
 use thiserror::Error;
 
@@ -23,4 +23,7 @@ pub enum OpenError {
     /// The socket could not be opened.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The AF_XDP sockets could not be opened.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
 }

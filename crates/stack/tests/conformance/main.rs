@@ -10,7 +10,10 @@ macro_rules! tests {
             $(
                 #[test]
                 fn $test() {
-                    crate::$family::$suite::$test(&crate::common::transport::$transport);
+                    let transport = &crate::common::transport::$transport;
+                    if transport.is_ready() {
+                        crate::$family::$suite::$test(transport);
+                    }
                 }
             )+
         }

@@ -16,11 +16,11 @@ use super::config::Config;
 use super::dial::Interface;
 use super::error::{ConnectError, OpenError, PeerLost};
 use super::handlers::Offer;
-use super::peer_id::PeerId;
+use super::peer_id::{PeerId, Wire};
 use super::transport::Lent;
 use crate::udp::{Driver, Lookup, timeout_ns};
 use netdyno_clock::ticks;
-use netdyno_host::datagram::{DatagramSocket, DatagramWire, SocketError};
+use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, SocketError, XdpWire};
 use netdyno_host::{interface, random};
 use netdyno_protocol::frame::datagram::{Datagram, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
@@ -36,6 +36,7 @@ const WINDOW_AT_MOST: u32 = 1 << 14;
 
 pub(super) struct UdpPeers {
     config: Config,
+    wire: Wire,
     driver: Driver,
     peers: Vec<UdpPeer>,
     /// The peers by connection number.
@@ -47,11 +48,20 @@ pub(super) struct UdpPeers {
 }
 
 impl UdpPeers {
-    pub(super) fn open(config: &Config, interface: Option<Arc<Interface>>) -> Result<Self, OpenError> {
-        let socket = DatagramSocket::bind(config.bind)?;
+    /// Opens the socket, or the AF_XDP sockets if `wire` says so.
+    pub(super) fn open(
+        wire: Wire,
+        config: &Config,
+        interface: Option<Arc<Interface>>,
+    ) -> Result<Self, OpenError> {
+        let carrier: Carrier = match wire {
+            Wire::Xdp => XdpWire::bind(config.bind)?.into(),
+            _ => DatagramSocket::bind(config.bind)?.into(),
+        };
         Ok(Self {
             config: *config,
-            driver: Driver::new(socket, config.faults, config.seed, config.peer_timeout),
+            wire,
+            driver: Driver::new(carrier, config.faults, config.seed, config.peer_timeout),
             peers: Vec::new(),
             places: Lookup::default(),
             interface,

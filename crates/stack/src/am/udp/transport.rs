@@ -6,7 +6,7 @@ use crate::am::bulk::{Destination, Memories, Shared, Target};
 use crate::am::call::Call;
 use crate::am::error::{ConnectError, Loss, OpenError, PeerLost, RequestError};
 use crate::am::handlers::Offer;
-use crate::am::peer_id::{PeerId, Wire};
+use crate::am::peer_id::PeerId;
 use crate::am::transport::{Lent, Transport};
 use crate::statistics::{PeerStatistics, Strays};
 use netdyno_protocol::frame::memory_key::MemoryKey;
@@ -21,7 +21,7 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn connect(&mut self, peer: PeerId, ours: &[u8], theirs: &[u8]) -> Result<(), ConnectError> {
-        let parse = |address| UdpPortAddress::parse(address).map_err(ConnectError::address(Wire::Udp));
+        let parse = |address| UdpPortAddress::parse(address).map_err(ConnectError::address(self.wire));
         self.add_peer(peer, parse(ours)?, parse(theirs)?)
     }
 

@@ -60,7 +60,7 @@ use crate::statistics::{PeerStatistics, Strays};
 use crate::udp::{Driver, LINGER, LINGER_NS, Socket, timeout_ns};
 use lines::Line;
 use links::{Links, Served};
-use netdyno_host::datagram::{DatagramSocket, DatagramWire, SocketError};
+use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, SocketError, XdpWire};
 use netdyno_protocol::frame::vi_signal::Signal;
 use netdyno_protocol::vi::{ConnectError, Link, Nic, Parting, Segment, ViHandle};
 use pieces::Pieces;
@@ -109,12 +109,15 @@ pub struct Means<'a> {
 impl UdpWire {
     pub(super) fn open(options: &UdpOptions) -> Result<Self, OpenError> {
         let timeout = options.peer_timeout.max(Duration::from_millis(1));
-        let (socket, sharing) =
-            if options.is_shared { bind_shared(options)? } else { (bind(options)?, None) };
-        let address = sharing.as_ref().map_or(socket.local(), Sharing::address);
+        let (carrier, sharing) = match options {
+            UdpOptions { is_xdp: true, .. } => (over_xdp(options)?, None),
+            UdpOptions { is_shared: true, .. } => bind_shared(options)?,
+            _ => (bind(options)?.into(), None),
+        };
+        let address = sharing.as_ref().map_or(carrier.local(), Sharing::address);
         Ok(Self {
             host: host::encode(host::reachable(address)),
-            driver: Driver::new(socket, options.faults, options.seed, timeout),
+            driver: Driver::new(carrier, options.faults, options.seed, timeout),
             links: Links::new(sharing),
             began: Instant::now(),
             timeout_ns: timeout_ns(timeout),
@@ -139,6 +142,11 @@ fn everywhere(port: u16) -> Result<DatagramSocket, SocketError> {
     DatagramSocket::bind_wide((Ipv4Addr::UNSPECIFIED, port).into())
 }
 
+fn over_xdp(options: &UdpOptions) -> Result<Carrier, OpenError> {
+    let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+    Ok(XdpWire::bind(address)?.into())
+}
+
 fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
     Ok(match options.bind {
         Some(address) => DatagramSocket::bind_wide(address)?,
@@ -148,7 +156,7 @@ fn bind(options: &UdpOptions) -> Result<DatagramSocket, OpenError> {
 
 /// Opens the provider's own socket: at an address that it shares from now on, or at another port if
 /// another provider holds the address.
-fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>), OpenError> {
+fn bind_shared(options: &UdpOptions) -> Result<(Carrier, Option<Sharing>), OpenError> {
     let refused = |error: Errno| OpenError::System { what: "watch sockets", error: error.into() };
     let address = options.bind.unwrap_or((Ipv4Addr::UNSPECIFIED, UDP_PORT).into());
     let bound = DatagramSocket::bind_wide(address);
@@ -166,7 +174,7 @@ fn bind_shared(options: &UdpOptions) -> Result<(DatagramSocket, Option<Sharing>)
     };
     let sharing = sharing.map_or_else(|| Sharing::hold(&socket), Ok).map_err(refused)?;
     sharing.watch(&socket).map_err(refused)?;
-    Ok((socket, Some(sharing)))
+    Ok((socket.into(), Some(sharing)))
 }
 
 impl Wire for UdpWire {

@@ -2,9 +2,7 @@
 
 use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::{TIMEOUT, Transport, connect, until};
-use netdyno_stack::am::{
-    Config, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait, Wire,
-};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, OpenError, PeerId, PeerLost, RequestError, Wait};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,7 +52,7 @@ pub fn a_window_is_full_exactly_when_it_is(transport: &Transport) {
             pair(transport, windows(transport, a_size, b_size));
         // The smaller window of the two sides applies. Over UDP it is at most 2^14.
         let window =
-            if transport.wire == Wire::Udp { a_size.min(b_size).min(1 << 14) } else { a_size.min(b_size) };
+            if transport.is_of_datagrams() { a_size.min(b_size).min(1 << 14) } else { a_size.min(b_size) };
         assert_eq!(fill(&mut a, to_b, ASK), window);
         assert_eq!(a.in_flight(to_b), window);
         assert_eq!(a.try_request_medium(to_b, ASK, [], &[1]), Err(RequestError::Full));
@@ -66,7 +64,7 @@ pub fn a_window_is_full_exactly_when_it_is(transport: &Transport) {
         assert_eq!(a.try_request(to_b, ASK, []), Err(RequestError::Full), "the reply is not taken yet");
         until("its reply is taken", || {
             // Over UDP the reply may follow requests in the stream, which must be acknowledged first.
-            if transport.wire == Wire::Udp {
+            if transport.is_of_datagrams() {
                 b.poll(&mut at_b).unwrap();
             }
             a.poll(&mut at_a).unwrap();
@@ -102,7 +100,7 @@ pub fn a_reply_never_waits(transport: &Transport) {
         return;
     }
     for window in [1, 2, 8, 256] {
-        if transport.wire == Wire::Udp && window > ON_THE_WIRE_AT_FIRST {
+        if transport.is_of_datagrams() && window > ON_THE_WIRE_AT_FIRST {
             continue;
         }
         let Pair { mut a, mut b, to_b, to_a, mut at_a, mut at_b } =

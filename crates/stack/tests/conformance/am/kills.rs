@@ -5,7 +5,7 @@ use crate::common::killing::{BOUND, loss, peer_timeout};
 use crate::common::process::{Child, argument, held, in_own_process, role};
 use crate::common::{Deadline, TIMEOUT, Transport, seed};
 use fastrand::Rng;
-use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, RequestError, Wire};
+use netdyno_stack::am::{Endpoint, Handlers, PeerId, PeerLost, RequestError};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -149,7 +149,7 @@ fn kill_one(transport: &Transport, survivor: Survivor, rng: &mut Rng) {
                 }),
                 Survivor::IsBlocked => endpoint.request(&mut seen, peer, TELL, [asked]).map(|()| asked += 1),
                 Survivor::Answers => {
-                    let asks = transport.wire == Wire::Udp && asked == 0 && is_killed.load(Ordering::Acquire);
+                    let asks = transport.is_of_datagrams() && asked == 0 && is_killed.load(Ordering::Acquire);
                     let sent = if asks { send(&mut endpoint, peer, asked) } else { Ok(false) };
                     asked += u64::from(asks);
                     sent.and_then(|_| endpoint.poll(&mut seen).map(|_| ()))

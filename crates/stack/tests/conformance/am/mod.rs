@@ -82,6 +82,10 @@ mod over_udp {
     suites!(UDP);
     kills!(UDP);
 }
+mod over_xdp {
+    suites!(XDP);
+    kills!(XDP);
+}
 mod over_bad_udp {
     suites!(BAD_UDP);
 }

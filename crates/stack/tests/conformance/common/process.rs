@@ -152,6 +152,11 @@ pub struct Parent {
     is_gone: Arc<AtomicBool>,
 }
 
+/// Returns whether this process is a child.
+pub fn is_child() -> bool {
+    std::env::var_os(ROLE).is_some()
+}
+
 /// Returns the role of this process and its parent, or `None` if this process is not a child.
 pub fn role() -> Option<(Vec<String>, Parent)> {
     let role = std::env::var(ROLE).ok()?;

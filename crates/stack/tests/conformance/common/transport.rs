@@ -1,6 +1,6 @@
 //! The transports that the suites run over.
 
-use super::seed;
+use super::{cables, process, seed};
 use netdyno_stack::am::{Config, Dial, Dials, Faults, Setting, Wait, Wire};
 use netdyno_stack::vi::{UdpOptions, WireKind};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -33,6 +33,10 @@ pub const SHM: Transport = Transport {
 pub const BLOCKING_SHM: Transport = Transport { name: "over_blocking_shm", wait: Wait::Block, ..SHM };
 pub const LENT: Transport = Transport { name: "over_lent", is_lent: true, ..SHM };
 pub const UDP: Transport = Transport { name: "over_udp", wire: Wire::Udp, ..SHM };
+/// AF_XDP sockets, at one interface for each endpoint.
+pub const XDP: Transport = Transport { name: "over_xdp", wire: Wire::Xdp, ..SHM };
+/// The interfaces of a test over AF_XDP.
+const INTERFACES: u8 = 24;
 /// A network that loses, duplicates, reorders and corrupts datagrams.
 pub const BAD_UDP: Transport = Transport {
     name: "over_bad_udp",
@@ -51,24 +55,38 @@ pub const DIALLED_SHM: Transport = Transport { name: "over_dialled_shm", dials: 
 pub const DIALLED_UDP: Transport = Transport { name: "over_dialled_udp", dials: SLOW, ..UDP };
 
 impl Transport {
+    /// Returns whether connections over the wire send datagrams, and again what was lost.
+    pub fn is_of_datagrams(&self) -> bool {
+        self.wire != Wire::Shm
+    }
+
     /// Returns whether the wire loses no message, as long as both sides poll.
     pub fn is_sound(&self) -> bool {
         self.faults == Faults::NONE
     }
 
+    /// Prepares this thread for a test over the transport. Returns `false` if this machine does not allow that. A child
+    /// process is prepared as its parent is.
+    pub fn is_ready(&self) -> bool {
+        self.wire != Wire::Xdp || process::is_child() || cables::connect(INTERFACES)
+    }
+
     /// Returns the settings of an endpoint of Active Messages.
     pub fn config(&self) -> Config {
-        Config::new().wait(self.wait).faults(self.faults).seed(self.seed()).dials(self.dials)
+        let config = Config::new().wait(self.wait).faults(self.faults).seed(self.seed()).dials(self.dials);
+        if self.wire == Wire::Xdp { config.bind((Ipv4Addr::UNSPECIFIED, 0).into()) } else { config }
     }
 
     /// Returns the wire of a provider of Virtual Interfaces.
     pub fn vi_wire(&self) -> WireKind {
         match self.wire {
             Wire::Shm => WireKind::Shm,
-            _ => {
-                let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                let (faults, seed) = (self.faults, self.seed());
-                WireKind::Udp(UdpOptions::new().bind(bind).faults(faults).seed(seed))
+            wire => {
+                let options = UdpOptions::new().faults(self.faults).seed(self.seed());
+                WireKind::Udp(match wire {
+                    Wire::Xdp => options.over_xdp(),
+                    _ => options.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+                })
             }
         }
     }

@@ -90,6 +90,12 @@ mod over_udp {
     protection!(UDP);
     kills!(UDP);
 }
+mod over_xdp {
+    suites!(XDP);
+    flags!(XDP);
+    protection!(XDP);
+    kills!(XDP);
+}
 mod over_bad_udp {
     suites!(BAD_UDP);
     protection!(BAD_UDP);

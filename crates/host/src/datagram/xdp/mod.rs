@@ -1,0 +1,347 @@
+//! A wire over AF_XDP: the kernel and this process share the rings and the memory of the frames, so that a datagram
+//! passes neither through the kernel's protocols nor through a socket's buffer.
+//!
+//! The frames are those that a UDP socket sends. So the other end may be such a socket.
+//!
+//! ```text
+//!              XdpWire
+//!     ┌──────────┴──────────┐
+//!   Queue, one for each    DatagramSocket
+//!   queue of the interface  holds the port, and carries what AF_XDP cannot
+//!   Area: the frames        (before a hardware address is known, other interfaces, fragments)
+//!   Program: steers datagrams for the port to the queues
+//! ```
+
+mod area;
+mod neighbours;
+mod program;
+mod queue;
+mod rings;
+mod route;
+
+use super::{DatagramSocket, DatagramWire, Datagrams, SocketError};
+use crate::interface::{self, Ethernet};
+use area::{Area, start_of};
+use neighbours::Neighbours;
+use netdyno_protocol::frame::datagram::LONGEST;
+use netdyno_protocol::frame::ethernet::{self, HEADERS_LEN, LinkEnd};
+use program::{Mode, Program};
+use queue::{Queue, RECEIVES, SENDS};
+use route::Routes;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use thiserror::Error;
+
+/// Vain looks at the rings for each look at the socket. Few datagrams come to the socket, and a look takes as long as
+/// a system call.
+const RING_LOOKS: u32 = 64;
+/// Queues of an interface that are served at most. Datagrams of further queues come to the socket.
+const QUEUES_AT_MOST: u32 = 64;
+
+/// Reports why an AF_XDP wire could not be opened.
+#[derive(Debug, Error)]
+pub enum XdpError {
+    /// The socket that holds the port could not be opened.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The address is not one of IPv4.
+    #[error("AF_XDP carries IPv4 only: use an IPv4 address instead of {0}")]
+    Family(SocketAddr),
+    /// No interface with hardware addresses has the address.
+    #[error("{0} is not the address of an Ethernet interface: use that of one, as `ip address` lists them")]
+    NoInterface(SocketAddr),
+    /// No interface is left to choose.
+    #[error(
+        "AF_XDP needs an Ethernet interface for each process, and none is left but that of the default route: \
+         name an address of one, or make a pair (docs/xdp.md)"
+    )]
+    NoneFree,
+    /// The system refused an operation.
+    #[error("the system refused to {what} on {interface}: {error}; {}", advice(.error))]
+    System {
+        /// The operation.
+        what: &'static str,
+        /// The interface.
+        interface: String,
+        /// The system's error.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl XdpError {
+    /// Reports whether another interface may do.
+    fn is_of_interface(&self) -> bool {
+        match self {
+            Self::NoInterface(_) | Self::NoneFree => true,
+            Self::System { error, .. } => Errno::from_io_error(error) == Some(Errno::BUSY),
+            Self::Socket(_) | Self::Family(_) => false,
+        }
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "run as root, or with the capabilities NET_ADMIN, NET_RAW and BPF"
+        }
+        Some(Errno::BUSY) => "another program uses XDP there: end it, or use another interface",
+        Some(Errno::NOTSUP | Errno::INVAL | Errno::NOSYS | Errno::AFNOSUPPORT) => {
+            "the kernel or the driver lacks it: use Linux 5.9 or newer"
+        }
+        Some(Errno::NOMEM | Errno::NOBUFS) => "raise the limit of locked memory (ulimit -l)",
+        _ => "use another interface",
+    }
+}
+
+/// Tries whether this process may use AF_XDP, without touching an interface.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn try_permission() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None);
+    socket.map_err(io::Error::from)?;
+    program::try_map()
+}
+
+/// A wire over the AF_XDP sockets of one interface.
+#[derive(Debug)]
+pub struct XdpWire {
+    /// Holds the port, and carries what AF_XDP cannot.
+    socket: DatagramSocket,
+    local: SocketAddrV4,
+    program: Program,
+    /// At least one.
+    queues: Vec<Queue>,
+    area: Area,
+    routes: Routes,
+    /// Becomes readable when a datagram arrives, whichever way.
+    watch: OwnedFd,
+    /// The queue that is looked at first, so that each has its turn.
+    next: usize,
+    /// Looks at the rings in a row that found nothing.
+    vain_looks: u32,
+    /// Frames have been put into the ring of sends since the last kick.
+    must_kick: bool,
+    refused: u64,
+}
+
+impl XdpWire {
+    /// Opens a wire at an IPv4 address of an Ethernet interface. Port 0 chooses a free port. The address 0.0.0.0 chooses
+    /// an interface on which no program uses XDP and over which no default route leads, because some drivers interrupt
+    /// their traffic for a moment when a program is attached.
+    ///
+    /// # Errors
+    /// Returns an error if the address is of no such interface, if another program uses XDP there, or if this
+    /// process may not.
+    pub fn bind(address: SocketAddr) -> Result<Self, XdpError> {
+        if address.is_ipv6() {
+            return Err(XdpError::Family(address));
+        }
+        if !address.ip().is_unspecified() {
+            return Self::bind_at(address);
+        }
+        let neighbours = Neighbours::open().ok();
+        let is_default = |ip: &IpAddr| {
+            let name = interface::name_of(*ip).unwrap_or_default();
+            neighbours.as_ref().is_some_and(|neighbours| neighbours.is_default(&name))
+        };
+        let all = interface::addresses().unwrap_or_default().into_iter();
+        let mut outcome = Err(XdpError::NoneFree);
+        for ip in all.filter(|ip| ip.is_ipv4() && !is_default(ip)) {
+            outcome = Self::bind_at(SocketAddr::new(ip, address.port()));
+            if !matches!(&outcome, Err(error) if error.is_of_interface()) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn bind_at(address: SocketAddr) -> Result<Self, XdpError> {
+        let socket = DatagramSocket::bind(address)?;
+        let SocketAddr::V4(local) = socket.local() else { return Err(XdpError::Family(address)) };
+        let device = Ethernet::at(*local.ip()).ok_or(XdpError::NoInterface(address))?;
+        let refused = |what| {
+            let interface = device.name.clone();
+            move |error| XdpError::System { what, interface, error }
+        };
+        let count = device.queues.min(QUEUES_AT_MOST);
+        let program =
+            Program::attach(device.index, count, local).map_err(refused("attach an XDP program"))?;
+        let frames = count as usize * RECEIVES as usize + SENDS as usize;
+        let mut area = Area::new(frames).map_err(refused("map memory for frames"))?;
+        let mut queues: Vec<Queue> = Vec::new();
+        for queue in 0..count {
+            let bound = Queue::bind(&mut area, device.index, queue, queues.first());
+            let bound = bound.map_err(refused("open an AF_XDP socket"))?;
+            program.steer(queue, bound.as_fd()).map_err(refused("steer to an AF_XDP socket"))?;
+            queues.push(bound);
+        }
+        let watch = watch(&socket, &queues).map_err(|error| refused("watch a socket")(error.into()))?;
+        let neighbours = Neighbours::open().map_err(refused("show its neighbours"))?;
+        let here = LinkEnd { hardware: device.hardware, socket: local };
+        let routes = Routes::new(here, device.name, device.mtu, neighbours);
+        Ok(Self {
+            socket,
+            local,
+            program,
+            queues,
+            area,
+            routes,
+            watch,
+            next: 0,
+            vain_looks: 0,
+            must_kick: false,
+            refused: 0,
+        })
+    }
+
+    /// Describes the wire: the interface, where the program runs, how frames are handed over, and the queues.
+    pub fn description(&self) -> String {
+        let mode = match self.program.mode() {
+            Mode::Native => "native",
+            Mode::Generic => "generic",
+        };
+        let copies = if self.queues.iter().all(Queue::is_zero_copy) { "zero copy" } else { "copies" };
+        let queues = self.queues.len();
+        let many = if queues == 1 { "queue" } else { "queues" };
+        format!("AF_XDP on {}, {mode}, {copies}, {queues} {many}", self.routes.interface())
+    }
+
+    /// Makes frames free that the kernel has sent.
+    #[inline]
+    fn reclaim(&mut self) {
+        while let Some(frame) = self.queues[0].sent() {
+            self.area.give_back(frame);
+        }
+    }
+
+    /// Sends what is in the ring.
+    #[inline]
+    fn kick(&mut self) {
+        self.must_kick = false;
+        if self.queues[0].kick().is_err() {
+            self.refused += 1;
+        }
+    }
+
+    /// Puts a datagram into the ring of sends. Returns `false` if there is no room.
+    #[inline]
+    fn put(&mut self, headers: &[u8; HEADERS_LEN], datagram: &[u8]) -> bool {
+        let Some(frame) = self.area.take() else { return false };
+        let len = (HEADERS_LEN + datagram.len()) as u32;
+        let is_put = match self.area.bytes_mut(frame, len) {
+            Some(bytes) => {
+                bytes[..HEADERS_LEN].copy_from_slice(headers);
+                bytes[HEADERS_LEN..].copy_from_slice(datagram);
+                self.queues[0].put(frame, len)
+            }
+            None => false,
+        };
+        if !is_put {
+            self.area.give_back(frame);
+        }
+        is_put
+    }
+
+    /// Copies the next datagram of the rings to `room`.
+    #[inline]
+    fn receive_frame(&mut self, room: &mut [u8]) -> Option<Datagrams> {
+        let count = self.queues.len();
+        for turn in 0..count {
+            let index = (self.next + turn) % count;
+            while let Some(frame) = self.queues[index].receive() {
+                let taken = self.area.bytes(frame.addr, frame.len).and_then(|bytes| {
+                    let carried = ethernet::parse(bytes).ok().filter(|carried| carried.to == self.local)?;
+                    let len = carried.payload.len().min(room.len());
+                    room[..len].copy_from_slice(&carried.payload[..len]);
+                    Some(Datagrams::from((len, carried.from.into())))
+                });
+                self.queues[index].refill(start_of(frame.addr));
+                if taken.is_some() {
+                    self.next = index;
+                    return taken;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Returns a descriptor that is readable while any of the sockets is.
+fn watch(socket: &DatagramSocket, queues: &[Queue]) -> Result<OwnedFd, Errno> {
+    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let add =
+        |fd: BorrowedFd<'_>| epoll::add(&watch, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+    add(socket.as_fd())?;
+    queues.iter().try_for_each(|queue| add(queue.as_fd()))?;
+    Ok(watch)
+}
+
+impl DatagramWire for XdpWire {
+    fn local(&self) -> SocketAddr {
+        self.local.into()
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused + self.socket.refused()
+    }
+
+    /// Does nothing: the program steers by the local address alone.
+    fn set_only_peer(&mut self, _peer: Option<SocketAddr>) {}
+
+    /// Sends the datagram by the socket while no hardware address is known, which makes the kernel ask for it.
+    #[inline]
+    fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+        let Some(headers) = self.routes.headers(to, datagram.len(), now_ns) else {
+            self.vain_looks = RING_LOOKS;
+            return self.socket.send(to, datagram, now_ns);
+        };
+        self.reclaim();
+        if !self.put(&headers, datagram) {
+            self.kick();
+            self.reclaim();
+            // The peer sees a datagram without room as one more loss.
+            if !self.put(&headers, datagram) {
+                self.refused += 1;
+                return;
+            }
+        }
+        self.must_kick = true;
+        if datagram.len() < LONGEST {
+            self.kick();
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if self.must_kick {
+            self.kick();
+        }
+        self.socket.flush();
+    }
+
+    #[inline]
+    fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
+        if let Some(datagrams) = self.receive_frame(room) {
+            self.vain_looks = 0;
+            return Some(datagrams);
+        }
+        self.vain_looks += 1;
+        if self.vain_looks < RING_LOOKS && self.routes.are_known() {
+            return None;
+        }
+        self.vain_looks = 0;
+        self.socket.receive(room)
+    }
+}
+
+impl AsFd for XdpWire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+}
