@@ -31,7 +31,7 @@ use doubts::{
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
-use netdyno_layers::catalogue::Layer;
+use netdyno_layers::catalogue::{Layer, able};
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::completion::record::SpinTimes;
 use netdyno_measure::record::{LayerResult, Record, SCHEMA};
@@ -126,7 +126,8 @@ impl Campaign {
         if conditions.faults.is_some() && !layers.iter().any(|layer| layer.takes_faults()) {
             let names: Vec<String> = layers.iter().map(Layer::to_string).collect();
             return Err(Fault::BadInput(format!(
-                "--faults is for the datagrams of am+udp and vi+udp, not for {}: use --over am+udp",
+                "--faults is for the datagrams of {}, not for {}: use --over am+udp",
+                able(Layer::takes_faults),
                 names.join(" and ")
             )));
         }
@@ -137,7 +138,8 @@ impl Campaign {
         for (option, _, profile) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
             if !are_dialled {
                 return Err(Fault::BadInput(format!(
-                    "{option} is for the layers am+shm and am+udp: add --over am+shm"
+                    "{option} is for the layers {}: add --over am+shm",
+                    able(Layer::takes_dials)
                 )));
             }
             let dials = conditions.dials.unwrap_or_default();

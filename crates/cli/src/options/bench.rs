@@ -183,12 +183,12 @@ pub struct BenchArgs {
 
     /// Lose, repeat, reorder or corrupt datagrams, as in loss=0.01
     ///
-    /// Probabilities for each datagram of am+udp and vi+udp: loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and
+    /// Probabilities for each datagram of am+udp, am+xdp, vi+udp and vi+xdp: loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and
     /// burst=0.001 for bad times of up to 5 ms.
     #[arg(long, value_name = "NAME=SHARE,…", help_heading = SLOW, hide_short_help = true)]
     pub faults: Option<Faults>,
 
-    /// Turn the dials of am+shm and am+udp, as in latency=20us
+    /// Turn the dials of am+shm, am+udp and am+xdp, as in latency=20us
     ///
     /// latency=20us, send-gap=5us, recv-gap=5us and gap-per-byte=1ns/B (or 1GB/s) set a parameter; latency+20us,
     /// send-overhead+1us and recv-overhead+1us add to it.

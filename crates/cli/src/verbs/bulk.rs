@@ -54,7 +54,7 @@ pub struct BulkArgs {
 
     /// Move the data from the requester (store) or to it (get)
     ///
-    /// A get is the layer's own get over am+shm and am+udp, and a small request with a reply of n bytes elsewhere.
+    /// A get is the layer's own get over am+shm, am+udp and am+xdp, and a small request with a reply of n bytes elsewhere.
     #[arg(long, value_name = "WAY", default_value = "store", value_parser = direction, help_heading = WHAT, hide_short_help = true)]
     pub direction: Direction,
 

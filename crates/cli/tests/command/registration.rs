@@ -54,7 +54,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["registration", "--over", "sim"], "--truth"),
         (
             &["registration", "--over", "tcp"],
-            "tcp has no memory to register: use vi+shm, vi+udp, ofi:tcp, ucx:tcp, plugin, sim",
+            "tcp has no memory to register: use vi+shm, vi+udp, vi+xdp, ofi:tcp, ucx:tcp, plugin, sim",
         ),
         (&["registration", "--over", "sim,am+shm", "--truth", TRUTH], "am+shm has no memory to register"),
         (&["registration", "--over", "sim", "--truth", TRUTH, "--size", "64"], "--largest"),

@@ -150,7 +150,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "am+udp", "--faults", "loss=2"], "from 0 to 1"),
         (&["logp", "--over", "vi+udb"], "'vi+udp'"),
         (&["logp", "--over", "vi+shm", "--size", "1048577"], "1048576"),
-        (&["logp", "--over", "vi+udp", "--dials", "latency=1us"], "layers am+shm and am+udp"),
+        (&["logp", "--over", "vi+udp", "--dials", "latency=1us"], "layers am+shm, am+udp, am+xdp"),
         (&["logp", "--over", "am+udp", "--faults", "lost=0.1"], "not a fault"),
         (&["logp", "--over", "udp", "--faults", "loss=0.1"], "--over am+udp"),
         (&["registration", "--over", "vi+udp", "--faults", "loss=0.1"], "--faults means nothing"),
@@ -175,12 +175,15 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["logp", "--over", "am+shm", "--dials", "latency=9us±1us:square"], "use uniform, normal"),
         (&["logp", "--over", "am+shm", "--dials", "gap-per-byte=1ns/B±1ns"], "cannot vary"),
         (&["logp", "--over", "am+shm", "--dials", "send-gap+9us±1us"], "set it (=)"),
-        (&["logp", "--over", "udp", "--dials", "latency=1us"], "layers am+shm and am+udp: add --over am+shm"),
+        (
+            &["logp", "--over", "udp", "--dials", "latency=1us"],
+            "layers am+shm, am+udp, am+xdp: add --over am+shm",
+        ),
         (&["logp", "--over", "am+udp", "--dials", "latency=1us", "--size", "1373"], "1372"),
         (&["logp", "--over", "am+udp", "--profile", "slow-start", "--size", "1373"], "1372"),
         (
             &["logp", "--over", "tcp", "--profile", "slow-start"],
-            "--profile is for the layers am+shm and am+udp",
+            "--profile is for the layers am+shm, am+udp, am+xdp",
         ),
         (
             &["logp", "--over", "am+shm", "--profile", "slow"],

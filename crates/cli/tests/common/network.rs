@@ -72,6 +72,19 @@ impl Network {
         on(&self.b, args)
     }
 
+    /// Removes the cable.
+    pub fn cut(&self) {
+        ip(&["-n", &self.a, "link", "delete", "cable"]).unwrap();
+    }
+
+    /// Returns whether an XDP program is attached to either end of the cable.
+    pub fn has_programs(&self) -> bool {
+        [&self.a, &self.b].iter().any(|host| {
+            let output = Command::new("ip").args(["-n", host, "link", "show", "cable"]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).contains("prog/xdp")
+        })
+    }
+
     /// Takes the link of `a` down, or up.
     pub fn link_of_a(&self, state: &str) {
         ip(&["-n", &self.a, "link", "set", "cable", state]).unwrap();

@@ -98,7 +98,7 @@ fn a_layer_of_netdyno_is_measured_by_every_way() {
                 let line = refusal(&completion(folder.path(), &["--over", &name]).output().unwrap());
                 assert!(line.contains("grpc") && line.contains("--features grpc"), "{line}");
             }
-            // They need an interface for each process: `hosts::xdp` has them.
+            // They need an interface for each process: `namespaces` has them.
             Layer::AmXdp | Layer::ViXdp => {}
             // The tests below have these layers, and `command::completion` has sim.
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}

@@ -79,7 +79,9 @@ fn layers_are_measured_across() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
-    for (client_at, peer, over) in [(A, B, "am+udp,vi+udp,udp,tcp"), ("fd77::1", B6, "am+udp,vi+udp,tcp")] {
+    for (client_at, peer, over) in
+        [(A, B, "am+udp,am+xdp,vi+udp,vi+xdp,udp,tcp"), ("fd77::1", B6, "am+udp,vi+udp,tcp")]
+    {
         let args = [&["--over", over, "--peer", peer, "--format", "json"], &LITTLE[..]].concat();
         let record = record(client(&network, &served, &args).output().unwrap());
         assert!(record.peer_environment.is_some());
@@ -110,7 +112,7 @@ fn an_address_that_does_not_answer() {
 fn a_killed_host_is_reported() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
-    for over in ["am+udp", "udp", "tcp"] {
+    for over in ["am+udp", "am+xdp", "udp", "tcp"] {
         let mut served = serve(&network);
         let client = measuring(&network, &served, over, LONG_LASTING);
         let worker = worker_in_a_launch(&client, &served);
@@ -176,6 +178,52 @@ fn am_udp_goes_on_when_the_link_is_back() {
         let Some(output) = link_down_for_a_while("am+udp", link) else { return };
         record(output);
     }
+}
+
+#[test]
+fn am_xdp_goes_on_when_the_link_is_back() {
+    let _beside = beside();
+    for link in [Network::link_of_a, Network::link_of_b] {
+        let Some(output) = link_down_for_a_while("am+xdp", link) else { return };
+        record(output);
+    }
+}
+
+#[test]
+fn the_interface_of_a_layer_over_xdp_disappears() {
+    let _beside = beside();
+    for over in ["am+xdp", "vi+xdp"] {
+        let Some(network) = Network::new() else { return };
+        let served = serve(&network);
+        let client = measuring(&network, &served, over, LONG_LASTING);
+        worker_in_a_launch(&client, &served);
+        network.cut();
+        let cut = Instant::now();
+        let line = one_line(client.wait_with_output().unwrap(), 1);
+        assert!(line.starts_with("error: ") && cut.elapsed() < Duration::from_secs(90), "{line}");
+    }
+}
+
+/// The kernel detaches the program of a process that is killed.
+#[test]
+fn no_program_stays_attached() {
+    let _beside = beside();
+    let Some(network) = Network::new() else { return };
+    let served = serve(&network);
+    let client = measuring(&network, &served, "am+xdp", LONG_LASTING);
+    let worker = worker_in_a_launch(&client, &served);
+    assert!(network.has_programs());
+    for pid in workers_of(client.id()).into_iter().chain([worker]) {
+        kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+    }
+    one_line(client.wait_with_output().unwrap(), 1);
+    ends(worker);
+    let until = Instant::now() + LONG;
+    while network.has_programs() {
+        assert!(Instant::now() < until, "a program is still attached");
+        thread::sleep(Duration::from_millis(5));
+    }
+    measure_a_little(&network, &served);
 }
 
 #[test]
