@@ -119,7 +119,7 @@ fn sized_of(ground: &dyn Ground, direction: Direction) {
     assert!(data.sizes.iter().all(|size| !size.rtt_ns.is_empty() && !size.o_r_ns.is_empty()));
     let are_sound = |times: &[f64]| !times.is_empty() && times.iter().all(|&ns| ns > 0.0);
     assert!(data.sizes.iter().all(|size| are_sound(&size.transfer_ns)), "{direction:?}");
-    let has_own = matches!(ground.layer(), Layer::AmShm | Layer::AmUdp);
+    let has_own = matches!(ground.layer(), Layer::AmShm | Layer::AmUdp | Layer::AmXdp);
     let (of_sizes, of_signature) = match (direction, has_own) {
         (Direction::Store, true) => (Transfer::Request, Transfer::Store),
         (Direction::Store, false) => (Transfer::Request, Transfer::Request),

@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "../../../stack/tests/conformance/common/cables.rs"]
+#[allow(dead_code, reason = "the stack's tests use more of it")]
+mod cables;
 mod checks;
 mod grounds;
 mod job;
@@ -57,6 +60,23 @@ fn vi_shm() {
 #[test]
 fn vi_udp() {
     conforms(&Threads(Layer::ViUdp));
+}
+
+/// The interfaces for the processes of a layer over AF_XDP.
+const INTERFACES: u8 = 4;
+
+#[test]
+fn am_xdp() {
+    if cables::connect(INTERFACES) {
+        conforms(&Threads(Layer::AmXdp));
+    }
+}
+
+#[test]
+fn vi_xdp() {
+    if cables::connect(INTERFACES) {
+        conforms(&Threads(Layer::ViXdp));
+    }
 }
 
 #[test]
@@ -168,7 +188,9 @@ fn mpi() {
 fn no_layer_is_left_out() {
     for layer in ALL {
         match layer {
-            Layer::AmShm | Layer::AmUdp | Layer::ViShm | Layer::ViUdp | Layer::Udp | Layer::Tcp => {}
+            Layer::AmShm | Layer::AmUdp | Layer::AmXdp => {}
+            Layer::ViShm | Layer::ViUdp | Layer::ViXdp => {}
+            Layer::Udp | Layer::Tcp => {}
             Layer::OncRpcUdp | Layer::OncRpcTcp | Layer::Grpc => {}
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }

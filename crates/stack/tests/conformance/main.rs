@@ -11,7 +11,7 @@ macro_rules! tests {
                 #[test]
                 fn $test() {
                     let transport = &crate::common::transport::$transport;
-                    if transport.is_ready() {
+                    if transport.is_ready(stringify!($test)) {
                         crate::$family::$suite::$test(transport);
                     }
                 }

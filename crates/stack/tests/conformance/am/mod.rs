@@ -14,6 +14,7 @@ mod progress;
 mod shm;
 mod sleeping;
 mod udp;
+mod xdp;
 
 macro_rules! suites {
     ($transport:ident) => {

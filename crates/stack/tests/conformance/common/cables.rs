@@ -1,13 +1,16 @@
-//! A network of virtual Ethernet cables that one test has for itself: a network namespace with a bridge, to which each
-//! interface is connected.
+//! Virtual Ethernet cables that one test has for itself: a network namespace with a bridge, to which each interface is
+//! connected, or two namespaces with a cable between them.
 //!
-//! All interfaces are in one namespace, so that one process may have endpoints at several. The kernel would not ask for
+//! On the bridge all interfaces are in one namespace, so that one process may have endpoints at several. The kernel would not ask for
 //! the hardware address of a neighbour in its own namespace, so the test tells it.
 
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 
 /// The environment variable that makes tests in namespaces mandatory.
 const REQUIRED: &str = "NETDYNO_NAMESPACES";
@@ -15,17 +18,54 @@ const REQUIRED: &str = "NETDYNO_NAMESPACES";
 /// Moves this thread, and the threads and processes that it starts, to a namespace with this number of interfaces. If
 /// that is not permitted, prints a message and returns `false`.
 pub fn connect(count: u8) -> bool {
+    is_permitted(enter_namespace().and_then(|()| ip(&commands(count)))).is_some()
+}
+
+/// Connects two namespaces by a cable. Calls `make` in each of them, with the address of that end. If that is not
+/// permitted, prints a message and returns `None`.
+pub fn between_namespaces<T: Send>(make: impl Fn(Ipv4Addr) -> T + Sync) -> Option<[T; 2]> {
+    const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 89, 0, 1), Ipv4Addr::new(10, 89, 0, 2)];
+    let set_up = |end: usize| ip(&format!("address add {}/24 dev end\nlink set end up\n", ADDRESSES[end]));
+    let (tell, hear) = channel();
+    let (connect, connected) = channel::<()>();
+    let made = thread::scope(|scope| {
+        let make = &make;
+        let first = scope.spawn(move || {
+            tell.send(enter_namespace().map(|()| gettid())).map_err(|error| error.to_string())?;
+            // The other thread ends without a word if it failed.
+            connected.recv().map_err(|error| error.to_string())?;
+            set_up(0)?;
+            Ok::<T, String>(make(ADDRESSES[0]))
+        });
+        let second = || {
+            let thread = hear.recv().map_err(|error| error.to_string())??.as_raw_nonzero();
+            enter_namespace()?;
+            ip(&format!("link add end type veth peer name end netns {thread}\n"))?;
+            set_up(1)?;
+            connect.send(()).map_err(|error| error.to_string())?;
+            Ok::<T, String>(make(ADDRESSES[1]))
+        };
+        let second = second();
+        drop(connect);
+        let first = first.join().unwrap();
+        second.and_then(|second| Ok([first?, second]))
+    });
+    is_permitted(made)
+}
+
+fn enter_namespace() -> Result<(), String> {
     // SAFETY: the thread shares no state with others that depends on the namespace.
-    let moved = unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|error| error.to_string());
-    match moved.and_then(|()| ip(&commands(count))) {
-        Ok(()) => true,
-        Err(error) => {
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|error| error.to_string())
+}
+
+fn is_permitted<T>(outcome: Result<T, String>) -> Option<T> {
+    outcome
+        .inspect_err(|error| {
             assert!(std::env::var_os(REQUIRED).is_none(), "no network namespace: {error}");
             // The message bypasses the capture of the test harness.
             let _ = writeln!(std::io::stderr(), "SKIPPED: nothing was tested over AF_XDP: {error}");
-            false
-        }
-    }
+        })
+        .ok()
 }
 
 fn commands(count: u8) -> String {

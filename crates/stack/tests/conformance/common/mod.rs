@@ -2,7 +2,7 @@
 
 pub mod asking;
 pub mod bulk;
-mod cables;
+pub mod cables;
 pub mod killing;
 mod linking;
 pub mod process;

@@ -35,8 +35,11 @@ pub const LENT: Transport = Transport { name: "over_lent", is_lent: true, ..SHM 
 pub const UDP: Transport = Transport { name: "over_udp", wire: Wire::Udp, ..SHM };
 /// AF_XDP sockets, at one interface for each endpoint.
 pub const XDP: Transport = Transport { name: "over_xdp", wire: Wire::Xdp, ..SHM };
-/// The interfaces of a test over AF_XDP.
-const INTERFACES: u8 = 24;
+/// The interfaces of a test over AF_XDP, one for each endpoint, and the tests with many.
+const FEW: u8 = 6;
+const MANY: u8 = 24;
+const OF_MANY: [&str; 2] =
+    ["among_24_endpoints_in_4_threads", "many_losses_are_reported_within_the_bound_for_one"];
 /// A network that loses, duplicates, reorders and corrupts datagrams.
 pub const BAD_UDP: Transport = Transport {
     name: "over_bad_udp",
@@ -65,10 +68,11 @@ impl Transport {
         self.faults == Faults::NONE
     }
 
-    /// Prepares this thread for a test over the transport. Returns `false` if this machine does not allow that. A child
+    /// Prepares this thread for the named test over the transport. Returns `false` if this machine does not allow that. A child
     /// process is prepared as its parent is.
-    pub fn is_ready(&self) -> bool {
-        self.wire != Wire::Xdp || process::is_child() || cables::connect(INTERFACES)
+    pub fn is_ready(&self, test: &str) -> bool {
+        let interfaces = if OF_MANY.contains(&test) { MANY } else { FEW };
+        self.wire != Wire::Xdp || process::is_child() || cables::connect(interfaces)
     }
 
     /// Returns the settings of an endpoint of Active Messages.
