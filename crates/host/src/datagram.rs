@@ -29,6 +29,16 @@ pub trait DatagramWire: AsFd {
     /// Returns the number of datagrams that the system refused to send.
     fn refused(&self) -> u64;
 
+    /// Returns the number of datagrams that were sent by the kernel's protocols, on a wire that passes them by.
+    fn by_kernel(&self) -> u64 {
+        0
+    }
+
+    /// Describes a wire that depends on the interface and its driver.
+    fn description(&self) -> Option<String> {
+        None
+    }
+
     /// Announces that all datagrams go to one peer and that only its datagrams are expected; `None` ends that.
     /// The wire may deliver datagrams of other senders all the same.
     fn set_only_peer(&mut self, peer: Option<SocketAddr>);

@@ -44,7 +44,8 @@ pub trait Half {
     /// Returns the bytes to hand to the other half.
     fn address(&self) -> Vec<u8>;
 
-    /// Returns the name and version of the library behind the layer; `None` for netdyno's own layers.
+    /// Returns what is behind the layer, if that differs from machine to machine: a library with its version, or an
+    /// interface with what its driver can do.
     fn library(&self) -> Option<&str> {
         None
     }

@@ -6,7 +6,7 @@ use netdyno_stack::am::{PeerStatistics, Strays};
 /// Returns the counters of a connection, and of the datagrams that belong to no connection.
 pub(crate) fn counters(peer: PeerStatistics, strays: Strays) -> Transport {
     let PeerStatistics { counters, memory_bytes, .. } = peer;
-    let Strays { malformed, foreign, refused, .. } = strays;
+    let Strays { malformed, foreign, refused, by_kernel, .. } = strays;
     Transport {
         sent: counters.sent,
         retransmitted: counters.retransmitted,
@@ -15,6 +15,7 @@ pub(crate) fn counters(peer: PeerStatistics, strays: Strays) -> Transport {
         malformed,
         foreign,
         refused,
+        by_kernel,
         memory_bytes,
     }
 }

@@ -29,6 +29,8 @@ pub struct Strays {
     pub foreign: u64,
     /// Datagrams of this process that the system refused to send.
     pub refused: u64,
+    /// Datagrams of this process that the kernel's protocols have sent, though the wire is AF_XDP.
+    pub by_kernel: u64,
 }
 
 impl Strays {
@@ -37,6 +39,7 @@ impl Strays {
             malformed: self.malformed + other.malformed,
             foreign: self.foreign + other.foreign,
             refused: self.refused + other.refused,
+            by_kernel: self.by_kernel + other.by_kernel,
         }
     }
 }

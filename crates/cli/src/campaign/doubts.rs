@@ -4,6 +4,7 @@ use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_clock::place::Distance;
 use netdyno_layers::catalogue::Layer;
+use netdyno_measure::logp::data::Transport;
 use netdyno_measure::record::Doubt;
 use netdyno_measure::task::Data;
 use netdyno_protocol::dial::profile::Profile;
@@ -50,17 +51,38 @@ pub fn server_doubt(address: SocketAddr) -> Doubt {
     Doubt::new("server_of_others", text)
 }
 
-/// Warns that calls were sent again. A layer that repeats messages by a protocol of its own is not meant.
-pub fn repeated_calls_doubt(layer: Layer, launches: &[Data]) -> Option<Doubt> {
-    let transports = launches.iter().filter_map(|data| match data {
+/// The share of datagrams that may have gone another way than the layer's.
+const BY_KERNEL: f64 = 0.01;
+
+/// Returns the counters of the launches whose layer has them.
+fn transports(launches: &[Data]) -> impl Iterator<Item = Transport> {
+    launches.iter().filter_map(|data| match data {
         Data::Logp(data) => data.transport,
         Data::Bulk(data) => data.transport,
         Data::Completion(data) => data.transport,
         Data::Utilisation(data) => data.transport,
         _ => None,
-    });
+    })
+}
+
+/// Warns that datagrams of a layer over AF_XDP have passed through the kernel's protocols.
+pub fn by_kernel_doubt(launches: &[Data]) -> Option<Doubt> {
+    let counts =
+        transports(launches).map(|of| (of.by_kernel, of.sent + of.retransmitted + of.acknowledgements));
+    let (by_kernel, sent) = counts.fold((0, 0), |(a, b), (by_kernel, sent)| (a + by_kernel, b + sent));
+    (by_kernel as f64 > BY_KERNEL * sent as f64).then(|| {
+        let text = format!(
+            "{by_kernel} of {sent} datagrams went through the kernel's UDP, because the interface does not reach the \
+             peer, or knows no hardware address of it"
+        );
+        Doubt::new("by_kernel", text)
+    })
+}
+
+/// Warns that calls were sent again. A layer that repeats messages by a protocol of its own is not meant.
+pub fn repeated_calls_doubt(layer: Layer, launches: &[Data]) -> Option<Doubt> {
     let (again, sent) =
-        transports.fold((0, 0), |(again, sent), of| (again + of.retransmitted, sent + of.sent));
+        transports(launches).fold((0, 0), |(again, sent), of| (again + of.retransmitted, sent + of.sent));
     (layer == Layer::OncRpcUdp && again > 0).then(|| {
         let text = format!(
             "{again} of {sent} calls had no reply within 1 s and were sent again: what was measured around them is \

@@ -26,8 +26,8 @@ use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
 use benches::{bench, named_waits, openable, waits};
 use doubts::{
-    dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt, repeated_calls_doubt,
-    same_processes_doubt, server_doubt, too_few_doubt,
+    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt,
+    repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -359,6 +359,7 @@ impl Campaign {
         let bench = run.bench;
         let terms = self.terms(bench, 0, Duration::ZERO, host(strata));
         let repeated = repeated_calls_doubt(bench.layer, &run.launches);
+        let by_kernel = by_kernel_doubt(&run.launches);
         let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
         let Some(stratify::Stratified { reading, strata }) = read else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
@@ -373,6 +374,7 @@ impl Campaign {
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.origin.server().map(server_doubt));
         doubts.extend(repeated);
+        doubts.extend(by_kernel);
         doubts.extend(bench.faults.map(faults_doubt));
         let (dials, profile) = dialled(&bench.dials);
         doubts.extend(dials_doubt(dials.as_deref(), bench.dials.profile.as_ref()));

@@ -44,6 +44,14 @@ impl DatagramWire for Carrier {
         either!(self, wire => wire.refused())
     }
 
+    fn by_kernel(&self) -> u64 {
+        either!(self, wire => wire.by_kernel())
+    }
+
+    fn description(&self) -> Option<String> {
+        either!(self, wire => wire.description())
+    }
+
     fn set_only_peer(&mut self, peer: Option<SocketAddr>) {
         either!(self, wire => wire.set_only_peer(peer));
     }

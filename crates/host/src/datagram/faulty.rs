@@ -74,6 +74,14 @@ impl<W: DatagramWire> DatagramWire for FaultyWire<W> {
         self.wire.refused()
     }
 
+    fn by_kernel(&self) -> u64 {
+        self.wire.by_kernel()
+    }
+
+    fn description(&self) -> Option<String> {
+        self.wire.description()
+    }
+
     fn set_only_peer(&mut self, peer: Option<SocketAddr>) {
         self.wire.set_only_peer(peer);
     }

@@ -141,6 +141,10 @@ impl Half for AmMessagesHalf {
         self.end.address()
     }
 
+    fn library(&self) -> Option<&str> {
+        self.end.description()
+    }
+
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let progress_by = self.options.progress_by;
         let exchange = self.connect(peer)?;

@@ -76,6 +76,10 @@ impl Half for OneSidedAmHalf {
         self.end.address()
     }
 
+    fn library(&self) -> Option<&str> {
+        self.end.description()
+    }
+
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let (window, largest) = (self.window, self.options.size_bytes);
         let mut end = self.connect(peer)?;

@@ -50,6 +50,10 @@ impl Half for AmHalf {
         self.port.address()
     }
 
+    fn library(&self) -> Option<&str> {
+        self.port.description()
+    }
+
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let (wait, window) = (self.options.wait, self.window);
         Ok(Box::new(RealRequester::new(self.connect(peer)?, wait, window)))

@@ -108,6 +108,10 @@ impl Half for SizedAmHalf {
         self.end.address()
     }
 
+    fn library(&self) -> Option<&str> {
+        self.end.description()
+    }
+
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let (wait, window) = (self.options.wait, self.window);
         Ok(Box::new(AnySize(RealRequester::new(self.connect(peer, true)?, wait, window))))

@@ -32,6 +32,11 @@ impl<S> StoreEndpoint<S> {
         Ok(Self { endpoint, port, memory })
     }
 
+    /// Describes the wire, if it depends on the machine.
+    pub(super) fn description(&self) -> Option<&str> {
+        self.port.description()
+    }
+
     /// Returns the port's address and the memory's key.
     pub(super) fn address(&self) -> Vec<u8> {
         let port = self.port.address();

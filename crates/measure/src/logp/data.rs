@@ -85,6 +85,9 @@ pub struct Transport {
     pub foreign: u64,
     /// Datagrams that the system refused to send.
     pub refused: u64,
+    /// Datagrams that the kernel's protocols have sent, over a layer that passes them by.
+    #[serde(default)]
+    pub by_kernel: u64,
     /// Memory of the connection at the end, in bytes.
     pub memory_bytes: usize,
 }

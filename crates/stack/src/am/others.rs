@@ -56,7 +56,9 @@ impl<S> Others<S> {
                 self.list.len() - 1
             }
         };
-        Ok(Port { wire, address: self.list[at].transport.open_port()?, memory: None })
+        let transport = &mut self.list[at].transport;
+        let address = transport.open_port()?;
+        Ok(Port { wire, address, description: transport.description(), memory: None })
     }
 
     pub(super) fn connect(

@@ -8,13 +8,15 @@ use super::shm::ShmPort;
 pub struct Port {
     pub(super) wire: Wire,
     pub(super) address: Vec<u8>,
+    pub(super) description: Option<String>,
     /// The memory that the peer writes to; `None` for a port of another transport.
     pub(super) memory: Option<ShmPort>,
 }
 
 impl From<ShmPort> for Port {
     fn from(memory: ShmPort) -> Self {
-        Self { wire: Wire::Shm, address: memory.address().encode().to_vec(), memory: Some(memory) }
+        let address = memory.address().encode().to_vec();
+        Self { wire: Wire::Shm, address, description: None, memory: Some(memory) }
     }
 }
 
@@ -22,6 +24,11 @@ impl Port {
     /// Returns the address of the port: bytes that the program passes to the peer by any means.
     pub fn address(&self) -> Vec<u8> {
         self.address.clone()
+    }
+
+    /// Describes the wire of the transport, if it depends on the machine: the interface and its driver.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
     }
 
     /// Returns the transport by which the peer reaches this port.

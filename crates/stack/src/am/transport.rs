@@ -21,6 +21,11 @@ pub(super) trait Transport<S>: Send + Sync {
     /// Opens a port for one peer. Returns its address.
     fn open_port(&mut self) -> Result<Vec<u8>, OpenError>;
 
+    /// Describes the wire, if it depends on the machine.
+    fn description(&self) -> Option<String> {
+        None
+    }
+
     /// Connects a port of this side to the peer's port, by their addresses. The identifier is that of
     /// the next peer of the transport.
     fn connect(&mut self, peer: PeerId, ours: &[u8], theirs: &[u8]) -> Result<(), ConnectError>;

@@ -60,7 +60,7 @@ impl Driver {
     }
 
     pub fn strays(&self) -> Strays {
-        Strays { refused: self.socket.refused(), ..self.strays }
+        Strays { refused: self.socket.refused(), by_kernel: self.socket.by_kernel(), ..self.strays }
     }
 
     /// Lets the timers run at this time at the latest.

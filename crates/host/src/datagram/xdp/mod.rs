@@ -127,6 +127,8 @@ pub struct XdpWire {
     vain_looks: u32,
     /// Frames have been put into the ring of sends since the last kick.
     must_kick: bool,
+    /// Datagrams that the socket has sent.
+    by_kernel: u64,
     refused: u64,
 }
 
@@ -196,20 +198,9 @@ impl XdpWire {
             next: 0,
             vain_looks: 0,
             must_kick: false,
+            by_kernel: 0,
             refused: 0,
         })
-    }
-
-    /// Describes the wire: the interface, where the program runs, how frames are handed over, and the queues.
-    pub fn description(&self) -> String {
-        let mode = match self.program.mode() {
-            Mode::Native => "native",
-            Mode::Generic => "generic",
-        };
-        let copies = if self.queues.iter().all(Queue::is_zero_copy) { "zero copy" } else { "copies" };
-        let queues = self.queues.len();
-        let many = if queues == 1 { "queue" } else { "queues" };
-        format!("AF_XDP on {}, {mode}, {copies}, {queues} {many}", self.routes.interface())
     }
 
     /// Makes frames free that the kernel has sent.
@@ -291,6 +282,22 @@ impl DatagramWire for XdpWire {
         self.refused + self.socket.refused()
     }
 
+    fn by_kernel(&self) -> u64 {
+        self.by_kernel
+    }
+
+    /// Names the interface, where the program runs, how frames are handed over, and the queues.
+    fn description(&self) -> Option<String> {
+        let mode = match self.program.mode() {
+            Mode::Native => "native",
+            Mode::Generic => "generic",
+        };
+        let copies = if self.queues.iter().all(Queue::is_zero_copy) { "zero copy" } else { "copies" };
+        let queues = self.queues.len();
+        let many = if queues == 1 { "queue" } else { "queues" };
+        Some(format!("AF_XDP on {}, {mode}, {copies}, {queues} {many}", self.routes.interface()))
+    }
+
     /// Does nothing: the program steers by the local address alone.
     fn set_only_peer(&mut self, _peer: Option<SocketAddr>) {}
 
@@ -299,6 +306,7 @@ impl DatagramWire for XdpWire {
     fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         let Some(headers) = self.routes.headers(to, datagram.len(), now_ns) else {
             self.vain_looks = RING_LOOKS;
+            self.by_kernel += 1;
             return self.socket.send(to, datagram, now_ns);
         };
         self.reclaim();

@@ -9,6 +9,7 @@ use crate::am::handlers::Offer;
 use crate::am::peer_id::PeerId;
 use crate::am::transport::{Lent, Transport};
 use crate::statistics::{PeerStatistics, Strays};
+use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::memory_key::MemoryKey;
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
 use netdyno_protocol::reliability::Full;
@@ -18,6 +19,10 @@ use std::time::Duration;
 impl<S> Transport<S> for UdpPeers {
     fn open_port(&mut self) -> Result<Vec<u8>, OpenError> {
         Ok(self.new_port()?.encode().to_vec())
+    }
+
+    fn description(&self) -> Option<String> {
+        self.driver.socket.description()
     }
 
     fn connect(&mut self, peer: PeerId, ours: &[u8], theirs: &[u8]) -> Result<(), ConnectError> {
