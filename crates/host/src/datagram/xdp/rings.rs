@@ -145,3 +145,62 @@ impl<E: Entry> Consumer<E> {
         Some(entry)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::anonymous;
+
+    const SIZE: u32 = 4;
+
+    /// Returns a ring in memory of this process, in which both sides have passed `count` entries.
+    fn shared(count: u32) -> Shared<u64> {
+        let offsets = XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
+        let memory = anonymous(4096).unwrap();
+        let shared = Shared { memory, offsets, mask: SIZE - 1, entries: PhantomData };
+        shared.produced().store(count, Ordering::Relaxed);
+        shared.consumed().store(count, Ordering::Relaxed);
+        shared
+    }
+
+    #[test]
+    fn a_ring_takes_as_many_entries_as_it_has() {
+        for count in [0, 7, u32::MAX - 1] {
+            let mut ring = Producer { shared: shared(count), written: count, taken: count };
+            for n in 0..u64::from(SIZE) {
+                assert!(ring.push(n));
+            }
+            assert!(!ring.push(9));
+            assert_eq!(ring.shared.produced().load(Ordering::Relaxed), count.wrapping_add(SIZE));
+            // The kernel takes two.
+            ring.shared.consumed().store(count.wrapping_add(2), Ordering::Relaxed);
+            assert_eq!([4, 5, 6].map(|n| ring.push(n)), [true, true, false]);
+            // SAFETY: nobody else has the memory.
+            let entries = (0..SIZE).map(|n| unsafe { ring.shared.entry(count.wrapping_add(n)).read() });
+            assert_eq!(entries.collect::<Vec<_>>(), [4, 5, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn entries_come_in_their_order() {
+        for count in [0, 7, u32::MAX - 1] {
+            let mut ring = Consumer { shared: shared(count), taken: count, written: count };
+            assert_eq!(ring.pop(), None);
+            for n in 0..3 {
+                // SAFETY: nobody else has the memory.
+                unsafe { ring.shared.entry(count.wrapping_add(n)).write(u64::from(n) + 10) };
+            }
+            ring.shared.produced().store(count.wrapping_add(3), Ordering::Relaxed);
+            assert_eq!([(); 4].map(|()| ring.pop()), [Some(10), Some(11), Some(12), None]);
+            assert_eq!(ring.shared.consumed().load(Ordering::Relaxed), count.wrapping_add(3));
+        }
+    }
+
+    #[test]
+    fn the_kernel_says_when_it_needs_a_call() {
+        let ring = Producer { shared: shared(0), written: 0, taken: 0 };
+        assert!(!ring.needs_wakeup());
+        ring.shared.count(128).store(XdpRingFlags::XDP_RING_NEED_WAKEUP.bits(), Ordering::Relaxed);
+        assert!(ring.needs_wakeup());
+    }
+}
