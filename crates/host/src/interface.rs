@@ -5,11 +5,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-/// The longest packet that Ethernet usually carries, in bytes.
-const USUAL_MTU: usize = 1500;
 
 /// Returns the addresses of all interfaces that are up, IPv4 first. Loopback interfaces and link-local IPv6
 /// addresses are left out.
@@ -41,49 +38,6 @@ fn ip_of(interface: &InterfaceAddress) -> Option<IpAddr> {
 pub fn name_of(address: IpAddr) -> Option<String> {
     let mut interfaces = getifaddrs().ok()?;
     interfaces.find(|interface| ip_of(interface) == Some(address)).map(|interface| interface.interface_name)
-}
-
-/// An Ethernet interface.
-#[derive(Clone, Debug)]
-pub struct Ethernet {
-    /// The name.
-    pub name: String,
-    /// The number by which the kernel knows it.
-    pub index: u32,
-    /// The hardware address.
-    pub hardware: [u8; 6],
-    /// The longest packet, without the Ethernet header, in bytes.
-    pub mtu: usize,
-    /// The queues for received frames, at least 1.
-    pub queues: u32,
-}
-
-impl Ethernet {
-    /// Returns the interface with this address.
-    pub fn at(address: Ipv4Addr) -> Option<Self> {
-        Self::named(name_of(address.into())?)
-    }
-
-    fn named(name: String) -> Option<Self> {
-        let is_it = |interface: &InterfaceAddress| {
-            interface.interface_name == name && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)
-        };
-        let mut addresses = getifaddrs().ok()?.filter(is_it).filter_map(|interface| interface.address);
-        let hardware = addresses.find_map(|address| address.as_link_addr()?.addr())?;
-        let index = if_nametoindex(&*name).ok()?;
-        let folder = folder(&name);
-        let number = |file: &str| fs::read_to_string(folder.as_ref()?.join(file)).ok()?.trim().parse().ok();
-        let mtu = number("mtu").unwrap_or(USUAL_MTU);
-        let queues = folder.as_ref().and_then(|folder| receive_queues(folder).ok()).unwrap_or(0).max(1);
-        Some(Self { name, index, hardware, mtu, queues })
-    }
-}
-
-/// Returns the number of queues for received frames.
-fn receive_queues(folder: &Path) -> io::Result<u32> {
-    let entries = fs::read_dir(folder.join("queues"))?;
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter(|name| name.starts_with("rx-")).count() as u32)
 }
 
 /// Returns the speed of an interface in bits per second, as its driver reports it.

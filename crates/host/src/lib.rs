@@ -11,6 +11,7 @@
 //! * [`life`]: detects the end of another process.
 //! * [`credentials`]: the process and user at the other end of a Unix socket.
 //! * [`datagram`]: the wires of datagrams: a nonblocking UDP socket, and a wire that injects faults.
+//! * [`ethernet`]: an Ethernet interface: its hardware address, its longest packet and its queues.
 //! * [`inherited`]: descriptors that the parent of this process left open for it.
 //! * [`interface`]: the addresses of this host's network interfaces.
 //! * [`lane`]: one direction of a shared-memory connection between two Virtual Interfaces.
@@ -29,6 +30,7 @@ pub mod bytes;
 mod copy;
 pub mod credentials;
 pub mod datagram;
+pub mod ethernet;
 pub mod inherited;
 pub mod interface;
 pub mod lane;

@@ -20,7 +20,8 @@ mod rings;
 mod route;
 
 use super::{DatagramSocket, DatagramWire, Datagrams, SocketError};
-use crate::interface::{self, Ethernet};
+use crate::ethernet::Ethernet;
+use crate::interface;
 use area::{Area, start_of};
 use neighbours::Neighbours;
 use netdyno_protocol::frame::datagram::LONGEST;

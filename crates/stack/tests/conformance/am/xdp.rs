@@ -1,13 +1,17 @@
 //! AF_XDP at one end, and a UDP socket at the other. The kernel asks for the hardware addresses.
 
-use crate::common::asking::{ASK, Counted, counting};
+use crate::common::asking::{ASK, Counted, Kept, counting, keeping};
 use crate::common::bulk::{ANSWERED, Seen, Side, bytes, contents, handlers};
 use crate::common::{TIMEOUT, cables, until};
 use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Port, Wire};
+use std::net::Ipv4Addr;
+
+fn wire_of(address: Ipv4Addr) -> Wire {
+    if address.octets()[3] == 1 { Wire::Xdp } else { Wire::Udp }
+}
 
 /// Returns connected endpoints, the first over AF_XDP, with the identifier of each one's peer.
 fn mixed<S: Send + Default>(handlers: fn() -> Handlers<S>) -> Option<[(Endpoint<S>, PeerId); 2]> {
-    let wire_of = |address: std::net::Ipv4Addr| if address.octets()[3] == 1 { Wire::Xdp } else { Wire::Udp };
     let opened: [(Endpoint<S>, Port); 2] = cables::between_namespaces(|address| {
         let config = Config::new().bind((address, 0).into()).peer_timeout(TIMEOUT);
         let mut endpoint = Endpoint::new(handlers(), config).unwrap();
@@ -56,4 +60,48 @@ fn stores_go_both_ways() {
         });
         assert_eq!(contents(&memory), sent);
     }
+}
+
+/// The kernel chooses a queue of the interface by the addresses and ports of a datagram.
+#[test]
+fn datagrams_of_many_sockets_come_by_several_queues() {
+    const SOCKETS: usize = 12;
+    const REQUESTS: u64 = 2_000;
+    type Opened = Vec<(Endpoint<Kept>, Vec<Port>)>;
+    let open = |wire, address: Ipv4Addr, ports: usize| {
+        let config = Config::new().bind((address, 0).into()).window(8).peer_timeout(TIMEOUT);
+        let mut endpoint = Endpoint::new(keeping(), config).unwrap();
+        let ports = (0..ports).map(|_| endpoint.open_port(wire).unwrap()).collect();
+        (endpoint, ports)
+    };
+    let opened: Option<[Opened; 2]> = cables::between_namespaces(|address| match wire_of(address) {
+        Wire::Xdp => vec![open(Wire::Xdp, address, SOCKETS)],
+        wire => (0..SOCKETS).map(|_| open(wire, address, 1)).collect(),
+    });
+    let Some([mut hub, mut others]) = opened else { return };
+    let (mut hub, ports) = hub.remove(0);
+    assert!(ports[0].description().unwrap().contains("4 queues"), "{:?}", ports[0].description());
+    let mut peers = Vec::new();
+    for (port, (other, theirs)) in ports.into_iter().zip(&mut others) {
+        let their_port = theirs.remove(0);
+        let (here, there) = (port.address(), their_port.address());
+        hub.connect(port, &there).unwrap();
+        peers.push(other.connect(their_port, &here).unwrap());
+    }
+    let mut at_hub = Kept::default();
+    let mut seen: Vec<Kept> = (0..SOCKETS).map(|_| Kept::default()).collect();
+    let mut sent = [0; SOCKETS];
+    until("all are answered", || {
+        hub.poll(&mut at_hub).unwrap();
+        for (at, (other, _)) in others.iter_mut().enumerate() {
+            while sent[at] < REQUESTS && other.try_request(peers[at], ASK, [sent[at]]).is_ok() {
+                sent[at] += 1;
+            }
+            other.poll(&mut seen[at]).unwrap();
+        }
+        seen.iter().all(|seen| seen.replies.len() as u64 == REQUESTS)
+    });
+    let all: Vec<u64> = (0..REQUESTS).collect();
+    assert!(seen.iter().all(|seen| seen.replies == all));
+    assert_eq!(at_hub.requests.len(), SOCKETS * REQUESTS as usize);
 }

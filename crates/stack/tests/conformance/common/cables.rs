@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 
+/// The queues of either end of a cable between two namespaces.
+const QUEUES: u32 = 4;
+
 /// The environment variable that makes tests in namespaces mandatory.
 const REQUIRED: &str = "NETDYNO_NAMESPACES";
 
@@ -40,7 +43,8 @@ pub fn between_namespaces<T: Send>(make: impl Fn(Ipv4Addr) -> T + Sync) -> Optio
         let second = || {
             let thread = hear.recv().map_err(|error| error.to_string())??.as_raw_nonzero();
             enter_namespace()?;
-            ip(&format!("link add end type veth peer name end netns {thread}\n"))?;
+            let queues = format!("numrxqueues {QUEUES} numtxqueues {QUEUES}");
+            ip(&format!("link add end {queues} type veth peer name end {queues} netns {thread}\n"))?;
             set_up(1)?;
             connect.send(()).map_err(|error| error.to_string())?;
             Ok::<T, String>(make(ADDRESSES[1]))
