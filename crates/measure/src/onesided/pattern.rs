@@ -31,6 +31,9 @@ const LONG_NS: f64 = 2e6;
 const PILOTS: usize = 4;
 /// Operations in the first row of the pilot measurement.
 const PILOT_ROW: u64 = 4;
+/// The longer of the last two rows of the pilot measurement has so many operations, or takes as long as a batch. Gaps
+/// vary, and the rest follows from their mean: after a rest that is too short, an operation waits for the one before.
+const PILOT_ROW_AT_LEAST: u64 = 64;
 /// Bytes of the word of a fetching atomic operation.
 const WORD: usize = 8;
 /// The largest number of passes.
@@ -152,7 +155,7 @@ fn pilot_single<I: Initiator>(
 }
 
 /// Returns the approximate time for each operation of a stream, in nanoseconds. The row becomes longer until it
-/// takes much longer than a single operation.
+/// takes much longer than a single operation and averages over many.
 fn pilot_gap<I: Initiator>(
     bench: &mut Bench<'_, I>,
     operation: Operation,
@@ -161,7 +164,8 @@ fn pilot_gap<I: Initiator>(
     let mut row = PILOT_ROW;
     loop {
         let long_ns = bench.stream(operation, 2 * row)?;
-        if long_ns >= OVER_SINGLE * complete_ns || 2 * row > ROW.1 as u64 {
+        let is_many = 2 * row >= PILOT_ROW_AT_LEAST || long_ns >= BATCH_NS;
+        if (is_many && long_ns >= OVER_SINGLE * complete_ns) || 2 * row > ROW.1 as u64 {
             let rises = (0..3).map(|_| bench.rise(operation, row)).collect::<Result<Vec<_>, _>>()?;
             return Ok(median(rises));
         }
