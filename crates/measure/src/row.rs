@@ -5,11 +5,16 @@ use crate::layer::LayerError;
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Status};
 use crate::show::{counted, sizes_between};
+use crate::stats::deviation_of_neighbours;
 
 /// The window may set the pace of a stream if a whole window takes at most this many times the time of a
 /// single operation. Operations complete in order, so that those that take longer hold up the others: simulated
 /// streams whose times vary by a quarter take 1.6 times as long.
 pub(crate) const WINDOW_BOUND: f64 = 2.0;
+
+/// A row shows its pace if a single operation deviates by at most this share of the time that the longer row takes more.
+/// The last of twice as many operations ends later, by about half of that deviation, even if the stream had no pace.
+const DEVIATION_AT_MOST: f64 = 0.3;
 
 /// Returns the times for each operation of a stream, in nanoseconds. `row_ns` measures a row of as many operations
 /// as it is given, up to `N` different events.
@@ -22,14 +27,36 @@ pub(crate) fn rise<const N: usize>(
     Ok(std::array::from_fn(|nth| (long_ns[nth] - short_ns[nth]) / count as f64))
 }
 
-/// Returns the time for each operation of a stream with its status. `single_ns` is the time of a single operation.
-pub(crate) fn judged(mut each: Parameter, window: f64, single_ns: Option<f64>) -> Parameter {
-    let (Some(each_ns), Some(single_ns)) = (each.value_ns, single_ns) else { return each };
-    if each_ns <= 0.0 || each.ci_ns.is_some_and(|ci| ci.lo <= 0.0) {
-        // A single operation varies by more than the row is long.
+/// The single operations that a row is compared with.
+pub(crate) struct Singles {
+    /// The time of a single operation, in nanoseconds.
+    pub(crate) time_ns: f64,
+    /// Its standard deviation, in nanoseconds.
+    pub(crate) deviation_ns: f64,
+}
+
+impl Singles {
+    /// Returns what the batches of all launches tell, if the time is known. A batch has `per_batch` operations, and a
+    /// launch may have only one batch.
+    pub(crate) fn of<'a>(
+        time: &Parameter,
+        launches: impl Iterator<Item = &'a Vec<f64>>,
+        per_batch: u64,
+    ) -> Option<Self> {
+        let batches: Vec<f64> = launches.flatten().copied().collect();
+        let deviation_ns = deviation_of_neighbours(&batches) * (per_batch as f64).sqrt();
+        Some(Self { time_ns: time.value_ns?, deviation_ns })
+    }
+}
+
+/// Returns the time for each operation of a stream with its status. The shorter row has `row` operations.
+pub(crate) fn judged(mut each: Parameter, row: u64, window: f64, singles: Option<Singles>) -> Parameter {
+    let (Some(each_ns), Some(singles)) = (each.value_ns, singles) else { return each };
+    let is_above_0 = each_ns > 0.0 && each.ci_ns.is_none_or(|ci| ci.lo > 0.0);
+    if !is_above_0 || singles.deviation_ns > DEVIATION_AT_MOST * each_ns * row as f64 {
         return each.without_value();
     }
-    if window * each_ns <= WINDOW_BOUND * single_ns {
+    if window * each_ns <= WINDOW_BOUND * singles.time_ns {
         each.status = Status::UpperBound;
     }
     each
@@ -67,7 +94,7 @@ impl Stream<'_> {
         let hidden = each.filter(|each| each.value_ns.is_none()).count();
         (hidden > 0).then(|| {
             let text = format!(
-                "{}: at {} a single one varies by more than a row of {} takes, so that no {} is given",
+                "{}: at {} a single one varies too much for a row of {} to show its pace, so that no {} is given",
                 self.subject,
                 counted(hidden, "size", "sizes"),
                 self.things,

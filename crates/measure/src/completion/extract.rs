@@ -9,7 +9,7 @@ use crate::figure::Figure;
 use crate::overlap::record::Quantity;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, Status};
-use crate::row;
+use crate::row::{self, Singles};
 use crate::stats::Confidence;
 
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
@@ -49,7 +49,9 @@ impl CompletionLaunches<'_> {
         let half_rtt = self.time(at, shape.trips, |data| &data.half_rtt_ns);
         let alone = self.time(at, 1, |data| &data.alone_ns);
         let per_message = self.time(at, shape.row.saturating_mul(3), CompletionSizeData::per_message_ns);
-        let per_message = row::judged(per_message, shape.window as f64, alone.value_ns);
+        let launches = self.data.iter().map(|launch| &launch.sizes[at].alone_ns);
+        let singles = Singles::of(&alone, launches, 1);
+        let per_message = row::judged(per_message, shape.row, shape.window as f64, singles);
         let peak_bytes_per_s = self.peak(at, shape.size_bytes);
         let share_of_peak = match per_message.status {
             Status::Measured => self.over_launches(|launch| launch.share_of_peak(at)),

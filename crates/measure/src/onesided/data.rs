@@ -166,3 +166,10 @@ pub struct TransferData {
     /// Time for each operation of a stream: the rise from the shorter row to the longer one.
     pub gap_ns: Vec<f64>,
 }
+
+impl TransferData {
+    /// Returns the times until an operation is complete everywhere.
+    pub(super) fn complete_ns(&self) -> &Vec<f64> {
+        if self.remote_ns.is_empty() { &self.local_ns } else { &self.remote_ns }
+    }
+}

@@ -7,7 +7,7 @@ use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
 use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
-use crate::row;
+use crate::row::{self, Singles};
 use crate::stats::median;
 
 /// The gap per byte is constant if it differs by at most this share between the three largest sizes.
@@ -69,8 +69,9 @@ impl OnesidedLaunches<'_> {
         let remote = self.time(at, shape.singles, |data| &data.remote_ns);
         let gap = self.time(at, shape.row.saturating_mul(3), |data| &data.gap_ns);
         let mut times = TransferTimes { size_bytes: shape.size_bytes, start, local, remote, gap };
-        let complete_ns = times.complete().value_ns;
-        times.gap = row::judged(times.gap, shape.window as f64, complete_ns);
+        let launches = self.data.iter().map(|launch| launch.transfers[at].complete_ns());
+        let singles = Singles::of(times.complete(), launches, shape.singles);
+        times.gap = row::judged(times.gap, shape.row, shape.window as f64, singles);
         times
     }
 
@@ -97,7 +98,8 @@ impl OnesidedLaunches<'_> {
         let last = slope(gap_ns(of_middle), gap_ns(of_large), middle, large);
         let shows = gap_ns(of_large) - gap_ns(of_middle) >= SHOWS * gap_ns(of_large);
         // A comparison with an unknown slope is false.
-        if !(shows && (before - last).abs() <= CONSTANT * last) {
+        let is_constant = (before - last).abs() <= CONSTANT * last;
+        if !(shows && is_clear(&of_small.gap, &of_middle.gap) && is_constant) {
             return PerByte::unobservable();
         }
         let of_launch = |launch: &OnesidedLaunch| {
@@ -108,6 +110,13 @@ impl OnesidedLaunches<'_> {
         let status = if is_paced_by_calls(of_large) { Status::UpperBound } else { Status::Measured };
         Figure::over(self.data.iter().map(of_launch), self.confidence).per_byte(status, samples as u64)
     }
+}
+
+/// Reports that a gap is longer than another beyond its interval. Otherwise a slope between them is chance, and so is
+/// its likeness to another slope.
+fn is_clear(less: &Parameter, more: &Parameter) -> bool {
+    let intervals = less.ci_ns.zip(more.ci_ns);
+    intervals.is_none_or(|(less, more)| less.hi < more.lo)
 }
 
 /// Reports that the calls that start operations take as long as the gap: then the initiator's processor may set
