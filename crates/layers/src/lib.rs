@@ -8,7 +8,7 @@
 //! * [`accounts`] adds the accounts of processor time to a half of any layer.
 //! * The other modules know no layer. They hold what layers have in common: [`options`], [`half`] (a
 //!   connection of two processes), [`group`] (many processes), `requests`, `sized`, `messages`,
-//!   [`registrar`], the clock (`time`), waiting
+//!   [`registrar`], operations in parts ([`parts`]), the clock (`time`), waiting
 //!   ([`peer_wait`]), sockets (`socket`), the content of messages (`payload`) and the counters of the stack
 //!   (`transport`).
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod idle;
 mod messages;
 mod oncrpc;
 pub mod options;
+pub mod parts;
 mod payload;
 pub mod peer_wait;
 pub mod plugin;

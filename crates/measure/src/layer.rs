@@ -1,5 +1,6 @@
 //! The traits of a layer under test, as the measurement patterns use it.
 
+use crate::breakdown::anatomy::Anatomy;
 use crate::logp::data::Transport;
 use crate::onesided::data::{Level, Memory, Operation, Synchronisation};
 use crate::order::Order;
@@ -285,6 +286,15 @@ pub enum Purpose {
     Register,
     /// Locking by the operating system, for comparison.
     Lock,
+}
+
+/// A layer whose operations are made in parts, in its own time.
+pub trait Dissected: Time {
+    /// Returns the runs, and the operations whose steps follow from them.
+    fn anatomy(&self) -> &Anatomy;
+
+    /// Makes the `nth` run with `count` operations. Returns the ticks of each of its probes, for all operations.
+    fn make(&mut self, nth: usize, count: u64) -> Result<Vec<u64>, LayerError>;
 }
 
 /// A process that registers memory with its layer, in its own time. It has one region at a time.

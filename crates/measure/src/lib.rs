@@ -15,7 +15,7 @@
 //! * [`contention`]: a pair while other pairs communicate.
 //! * [`onesided`]: one-sided operations on the memory of another process.
 //! * [`overlap`]: the overlap of computation and messages.
-//! * [`registration`]: the cost of registered memory.
+//! * [`registration`]: the cost of registered memory. * [`breakdown`]: the cost of each step of an operation.
 //! * [`speight`]: the experiment of Speight et al. (1999), section 5.
 //! * [`utilisation`]: the processor time of messages on each side.
 //! * [`sweep`]: the run time of a program over the dials of its link.
@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+pub mod breakdown;
 pub mod bulk;
 pub mod comb;
 pub mod completion;

@@ -1,10 +1,13 @@
 //! Objects on which the tasks of the verbs run.
 
+use crate::breakdown;
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
 use crate::completion;
 use crate::completion::data::CompletionLaunch;
-use crate::layer::{Initiator, LayerError, Messenger, Meter, Registrar, Requester, SizedRequester};
+use crate::layer::{
+    Dissected, Initiator, LayerError, Messenger, Meter, Registrar, Requester, SizedRequester,
+};
 use crate::logp::data::LaunchData;
 use crate::logp::pattern;
 use crate::onesided;
@@ -97,6 +100,21 @@ impl<R: Registrar> Subject for Memory<R> {
         match task {
             Task::Registration(plan) => {
                 registration::pattern::run(&mut self.0, plan, progress).map(Data::Registration)
+            }
+            other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
+        }
+    }
+}
+
+/// A layer whose operations are to be broken down.
+#[derive(Debug)]
+pub struct Parts<L>(pub L);
+
+impl<L: Dissected> Subject for Parts<L> {
+    fn measure(&mut self, task: &Task, progress: &mut dyn FnMut(f64)) -> Result<Data, LayerError> {
+        match task {
+            Task::Breakdown(plan) => {
+                breakdown::pattern::run(&mut self.0, plan, progress).map(Data::Breakdown)
             }
             other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
         }

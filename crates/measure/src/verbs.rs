@@ -2,6 +2,10 @@
 //!
 //! A new verb is a module with these types and one entry in the list below.
 
+use crate::breakdown;
+use crate::breakdown::data::BreakdownLaunch;
+use crate::breakdown::pattern::BreakdownPlan;
+use crate::breakdown::record::Breakdown;
 use crate::bulk;
 use crate::bulk::data::BulkLaunch;
 use crate::bulk::pattern::BulkPlan;
@@ -253,6 +257,15 @@ verbs! {
         data: RegistrationLaunch,
         record: Registration => registration,
         wanted: registration::doubts::wanted,
+    }
+    /// The steps of operations.
+    Breakdown {
+        name: "breakdown",
+        plan: BreakdownPlan,
+        face: None,
+        data: BreakdownLaunch,
+        record: Breakdown => breakdown,
+        wanted: breakdown::doubts::wanted,
     }
     /// The processor time of messages on each side.
     Utilisation {

@@ -1,7 +1,9 @@
 //! The figures of a result and of its launches, for every verb.
 
 use crate::figure::{Figure, times};
-use crate::{bulk, completion, contention, logp, onesided, overlap, registration, utilisation, validation};
+use crate::{
+    breakdown, bulk, completion, contention, logp, onesided, overlap, registration, utilisation, validation,
+};
 use netdyno_measure::record::{Found, LayerResult};
 
 /// Returns all figures of a result: its parameters, then those of its verb.
@@ -16,7 +18,8 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
             per_byte.compared_as = Some("G");
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
-        Found::Completion(_)
+        Found::Breakdown(_)
+        | Found::Completion(_)
         | Found::Onesided(_)
         | Found::Overlap(_)
         | Found::Registration(_)
@@ -28,6 +31,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
     figures.push(per_byte);
     figures.extend(match &result.found {
         Found::Logp(found) => logp::figures(found, size),
+        Found::Breakdown(found) => breakdown::figures(found, size),
         Found::Bulk(found) => bulk::figures(found, size),
         Found::Completion(found) => completion::figures(found),
         Found::Contention(found) => contention::figures(found, size),
@@ -52,6 +56,6 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
         Found::Overlap(found) => overlap::of_launches(found),
         Found::Registration(found) => registration::of_launches(found),
         Found::Utilisation(found) => utilisation::of_launches(found),
-        Found::Validate(_) => Vec::new(),
+        Found::Breakdown(_) | Found::Validate(_) => Vec::new(),
     }
 }

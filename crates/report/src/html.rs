@@ -4,6 +4,7 @@
 //! through `maud`, which escapes it.
 
 mod bars;
+mod breakdown;
 mod bulk;
 mod chart;
 mod circumstances;
@@ -59,6 +60,7 @@ pub fn render(records: &[Record]) -> String {
     let one_sided = subjects(records, "onesided", Found::onesided);
     let registrations = subjects(records, "registration", Found::registration);
     let utilisations = subjects(records, "utilisation", Found::utilisation);
+    let breakdowns = subjects(records, "breakdown", Found::breakdown);
     let notes = Notes::of(records);
     let part = |alone, among, names| heading::Part { alone, among, names };
     let title = paper::title(records).unwrap_or_else(|| {
@@ -72,6 +74,7 @@ pub fn render(records: &[Record]) -> String {
             part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
             part("Processor time over", "processor time", labels(&utilisations)),
+            part("Steps of messages over", "steps of messages", labels(&breakdowns)),
         ])
     });
     let header = html! {
@@ -94,6 +97,7 @@ pub fn render(records: &[Record]) -> String {
         (onesided::sections(&one_sided, &notes))
         (registration::sections(&registrations, &notes))
         (utilisation::sections(&utilisations, &notes))
+        (breakdown::sections(&breakdowns, &notes))
         (validation::sections(&validations, &notes))
         (strata::section(records))
         h2 #environment { "Where and how it was measured" }

@@ -12,6 +12,7 @@
 //! them.
 #![forbid(unsafe_code)]
 
+mod breakdown;
 mod bulk;
 mod cell;
 pub mod compare;

@@ -3,6 +3,7 @@
 //! Each layer has a block: the parameters, each over its interval, then the round trips. Letters refer to the
 //! doubts below. Below 80 characters of width each parameter has a line of its own.
 
+use crate::breakdown;
 use crate::bulk;
 use crate::completion;
 use crate::contention;
@@ -99,11 +100,15 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
 }
 
 /// Reports whether a result has parameters: registration and one-sided operations send no message that a
-/// receiver handles. Completion times whole round trips and streams alone, and utilisation counts processor time.
+/// receiver handles. Breakdown has its own. Completion times whole round trips and streams alone, and utilisation counts processor time.
 fn has_parameters(result: &LayerResult) -> bool {
     !matches!(
         result.found,
-        Found::Completion(_) | Found::Registration(_) | Found::Onesided(_) | Found::Utilisation(_)
+        Found::Breakdown(_)
+            | Found::Completion(_)
+            | Found::Registration(_)
+            | Found::Onesided(_)
+            | Found::Utilisation(_)
     )
 }
 
@@ -128,6 +133,7 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
 fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
     match &result.found {
         Found::Logp(found) => logp::write(lines, result, found, ratios),
+        Found::Breakdown(found) => breakdown::write(lines, found),
         Found::Bulk(found) => bulk::write(lines, found),
         Found::Completion(found) => completion::write(lines, found),
         Found::Contention(found) => contention::write(lines, found),

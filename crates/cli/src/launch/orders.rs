@@ -55,6 +55,17 @@ pub enum Order {
         /// Processor of the worker.
         cpu: Option<usize>,
     },
+    /// Open both ends of a layer, to break its operations down.
+    Parts {
+        /// The layer's name.
+        layer: String,
+        /// Bytes of a message.
+        size_bytes: usize,
+        /// Processor of the worker.
+        cpu: Option<usize>,
+        /// Processor of its thread that answers, if that has one of its own.
+        partner_cpu: Option<usize>,
+    },
     /// Open a layer for processes that wait in this way, and close it.
     Try {
         /// The layer's name.

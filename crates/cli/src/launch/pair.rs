@@ -51,7 +51,7 @@ impl<'a> Pair<'a> {
         for rank in 0..self.procs {
             let order = match task.face() {
                 Some(face) => open_order(bench, rank, task, face),
-                None => alone_order(bench),
+                None => alone_order(bench, task),
             };
             self.workers.send(rank, &order)?;
         }
@@ -166,8 +166,15 @@ fn between_hosts(task: &Task, layer: Layer) -> Task {
     task
 }
 
-fn alone_order(bench: &Bench) -> Order {
-    Order::Alone { layer: bench.layer.to_string(), cpu: bench.cpus.first().copied() }
+fn alone_order(bench: &Bench, task: &Task) -> Order {
+    let (layer, cpu) = (bench.layer.to_string(), bench.cpus.first().copied());
+    match task {
+        Task::Breakdown(_) => {
+            let partner_cpu = bench.cpus.get(REPLIER).copied().filter(|partner| Some(*partner) != cpu);
+            Order::Parts { layer, size_bytes: bench.size_bytes, cpu, partner_cpu }
+        }
+        _ => Order::Alone { layer, cpu },
+    }
 }
 
 fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {

@@ -1,5 +1,6 @@
 //! The verbs, one file each, and their registry. A new verb is a file, and one entry in the registry.
 
+pub mod breakdown;
 pub mod bulk;
 pub mod characterise;
 pub mod compare;
@@ -28,6 +29,7 @@ use crate::launch::worker::{self, WorkerArgs};
 use crate::options::bench::Measuring;
 use crate::program::guard::{self, GuardArgs};
 use crate::terminal::fault::Fault;
+use breakdown::BreakdownArgs;
 use bulk::BulkArgs;
 use clap::{Command, Subcommand};
 use compare::CompareArgs;
@@ -111,6 +113,7 @@ registry! {
     |args, context|
     "Measure" {
         Logp(LogpArgs) in logp: logp::run(args, context.ranks), Some(args.bench.measured());
+        Breakdown(BreakdownArgs) in breakdown: breakdown::run(args, context.ranks), Some(args.bench.measured());
         Bulk(BulkArgs) in bulk: bulk::run(args, context.ranks), Some(args.bench.measured());
         Completion(CompletionArgs) in completion:
             completion::run(args, context.ranks), Some(args.bench.measured());

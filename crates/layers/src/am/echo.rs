@@ -9,12 +9,12 @@ use netdyno_measure::layer::LayerError;
 use netdyno_stack::am::{Config, Endpoint, PeerId, Request, RequestError};
 
 /// The handler index of requests, and of replies.
-pub(super) const ECHO: u8 = 0;
+pub(crate) const ECHO: u8 = 0;
 /// Medium messages have a multiple of this size, in bytes.
 const LINE: usize = 64;
 
 /// Handles a request: replies with its words, or with its payload.
-pub(super) fn echo<S>(_: &mut S, request: Request<'_>) {
+pub(crate) fn echo<S>(_: &mut S, request: Request<'_>) {
     let words = request.words();
     match request.payload() {
         [] => request.reply(ECHO, words),
@@ -25,7 +25,7 @@ pub(super) fn echo<S>(_: &mut S, request: Request<'_>) {
 }
 
 /// Returns the bytes that an endpoint allocates for each medium message.
-pub(super) fn medium_bytes(size_bytes: usize) -> usize {
+pub(crate) fn medium_bytes(size_bytes: usize) -> usize {
     if words(size_bytes).is_some() { LINE } else { size_bytes.next_multiple_of(LINE) }
 }
 
@@ -40,32 +40,33 @@ pub(super) fn echo_config(options: &LayerOptions, window: usize) -> Result<Confi
 }
 
 /// A message of one size.
-pub(super) enum EchoMessage {
+pub(crate) enum EchoMessage {
     Short { words: usize },
     Medium(Vec<u8>),
 }
 
 impl EchoMessage {
-    pub(super) fn new(size_bytes: usize) -> Self {
+    pub(crate) fn new(size_bytes: usize) -> Self {
         match words(size_bytes) {
             Some(words) => Self::Short { words },
             None => Self::Medium(vec![FILL; size_bytes]),
         }
     }
 
-    /// Sends the message as a request to `peer`.
+    /// Sends the message as a request to `peer`, for its handler of this index.
     #[inline(always)]
-    pub(super) fn request<S>(
+    pub(crate) fn request<S>(
         &self,
         endpoint: &mut Endpoint<S>,
         state: &mut S,
         peer: PeerId,
+        handler: u8,
     ) -> Result<(), RequestError> {
         match self {
             Self::Short { words } => {
-                Ok(with_words!(*words, |words| endpoint.request(state, peer, ECHO, words))?)
+                Ok(with_words!(*words, |words| endpoint.request(state, peer, handler, words))?)
             }
-            Self::Medium(payload) => endpoint.request_medium(state, peer, ECHO, [], payload),
+            Self::Medium(payload) => endpoint.request_medium(state, peer, handler, [], payload),
         }
     }
 }

@@ -97,7 +97,7 @@ impl Links for AmLinks {
     fn request(&mut self, peer: usize) -> Result<(), LayerError> {
         let Self { endpoint, ids, replies, message, .. } = self;
         let Some(peer) = ids[peer] else { return Err(no_peer_of_itself()) };
-        message.request(endpoint, replies, peer).map_err(|error| match error {
+        message.request(endpoint, replies, peer, ECHO).map_err(|error| match error {
             RequestError::Lost(lost) => lost_rank(ids, lost),
             other => LayerError::new(other),
         })

@@ -7,13 +7,13 @@
 //! groups share. `short` sends messages of up to four words. `store` connects endpoints that store into
 //! each other's memory.
 
-mod echo;
+pub(crate) mod echo;
 mod endpoint;
 pub(crate) mod group;
 pub(crate) mod messages;
 pub(crate) mod one_sided;
 pub(crate) mod requests;
-mod short;
+pub(crate) mod short;
 pub(crate) mod sized;
 mod store;
 

@@ -79,7 +79,7 @@ impl Wire for AmWire {
     #[inline(always)]
     fn send(&mut self) -> Result<(), LayerError> {
         let Self { endpoint, peer, state, message, .. } = self;
-        message.request(endpoint, state, *peer).map_err(LayerError::new)
+        message.request(endpoint, state, *peer, ECHO).map_err(LayerError::new)
     }
 
     #[inline(always)]

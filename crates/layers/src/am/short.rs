@@ -5,7 +5,7 @@ const MAX_SIZE: usize = 32;
 const WORD: usize = 8;
 
 /// Returns the number of words of a message of `bytes`, if it is a short one.
-pub(super) fn words(bytes: usize) -> Option<usize> {
+pub(crate) fn words(bytes: usize) -> Option<usize> {
     (bytes <= MAX_SIZE).then(|| bytes.div_ceil(WORD))
 }
 

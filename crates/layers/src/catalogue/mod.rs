@@ -1,10 +1,11 @@
 //! The layers by name: what each can do, whether it is available here, and how it is opened.
 //!
-//! * [`half`] opens a layer between two processes, [`group`] between many. [`registrar`] opens a layer to
-//!   register memory. [`trial`] opens a layer to learn what it can do here.
+//! * [`half`] opens a layer between two processes, [`group`] between many. [`registrar`] opens a layer to register
+//!   memory, and [`parts`] to break its operations down. [`trial`] opens a layer to learn what it can do here.
 
 pub mod group;
 pub mod half;
+pub mod parts;
 pub mod registrar;
 pub mod trial;
 
@@ -214,6 +215,11 @@ impl Layer {
             self,
             Self::ViShm | Self::ViUdp | Self::ViXdp | Self::Ofi(_) | Self::Ucx(_) | Self::Plugin | Self::Sim
         )
+    }
+
+    /// Returns whether the operations of the layer can be made in parts.
+    pub const fn has_parts(self) -> bool {
+        matches!(self, Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Sim)
     }
 
     /// Returns whether processes put bytes into the memory of another process and get bytes from there.

@@ -1,8 +1,8 @@
 //! One launch of any verb over simulated interfaces.
 
-use super::{SimInitiator, SimMessenger, SimRegistrar, SimRequester, crowd};
+use super::{SimInitiator, SimMessenger, SimParts, SimRegistrar, SimRequester, crowd};
 use netdyno_measure::layer::{LayerError, SizedRequester};
-use netdyno_measure::task::{AnySize, Data, Memory, Messages, OneSided, Subject, Task};
+use netdyno_measure::task::{AnySize, Data, Memory, Messages, OneSided, Parts, Subject, Task};
 use netdyno_protocol::sim::Truth;
 
 /// Carries out `task` on simulated interfaces, with messages of `size_bytes` unless the task sets their size.
@@ -20,6 +20,7 @@ pub fn launch(
         Task::Overlap(plan) => Messages(SimMessenger::new(truth, plan.seed)).measure(task, progress),
         Task::Onesided(plan) => OneSided(SimInitiator::new(truth, plan.seed)).measure(task, progress),
         Task::Registration(plan) => Memory(SimRegistrar::new(truth, plan.seed)).measure(task, progress),
+        Task::Breakdown(plan) => Parts(SimParts::of(&truth, plan.seed)).measure(task, progress),
         _ => {
             let mut requester = SimRequester::new(truth, task.seed());
             requester.set_sizes(size_bytes, size_bytes)?;

@@ -3,13 +3,14 @@
 //!
 //! * [`SimRequester`]: requests of one size, and of any size. * [`SimMessenger`]: messages.
 //! * [`SimInitiator`]: one-sided operations.
-//! * [`SimRegistrar`]: registration of memory. * [`crowd`]: many interfaces in one virtual time.
+//! * [`SimRegistrar`]: registration of memory. * [`SimParts`]: operations in parts. * [`crowd`]: many interfaces in one virtual time.
 //! * [`launch()`]: one launch of any verb.
 
 pub mod crowd;
 mod launch;
 mod messages;
 mod one_sided;
+mod parts;
 mod registrar;
 mod requests;
 mod time;
@@ -19,6 +20,7 @@ pub use messages::SimMessenger;
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::sim::Stuck;
 pub use one_sided::SimInitiator;
+pub use parts::{KnownOperation, SimParts};
 pub use registrar::SimRegistrar;
 pub use requests::SimRequester;
 

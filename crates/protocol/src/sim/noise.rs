@@ -34,7 +34,7 @@ pub enum Shape {
 
 impl Noise {
     /// Draws a duration with the mean `mean_ps`.
-    pub(super) fn around(self, mean_ps: Ps, random: &mut Random) -> Ps {
+    pub fn around(self, mean_ps: Ps, random: &mut Random) -> Ps {
         if self.share == 0.0 {
             return mean_ps;
         }

@@ -48,9 +48,11 @@ pub fn render(results: &[&LayerResult]) -> Result<String, ExportError> {
 
 fn rows(result: &LayerResult) -> Vec<Row<'_>> {
     match &result.found {
-        Found::Completion(_) | Found::Registration(_) | Found::Onesided(_) | Found::Utilisation(_) => {
-            Vec::new()
-        }
+        Found::Breakdown(_)
+        | Found::Completion(_)
+        | Found::Registration(_)
+        | Found::Onesided(_)
+        | Found::Utilisation(_) => Vec::new(),
         Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => {
             let size_bytes = result.size_bytes;
             let mut figures = times(&result.parameters, size_bytes);

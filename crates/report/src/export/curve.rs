@@ -120,6 +120,7 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
         Found::Completion(_)
         | Found::Onesided(_)
         | Found::Overlap(_)
+        | Found::Breakdown(_)
         | Found::Registration(_)
         | Found::Utilisation(_)
         | Found::Validate(_) => Err(ExportError::Missing {

@@ -18,10 +18,11 @@ use netdyno_job::rendezvous;
 use netdyno_layers::accounts::with_accounts;
 use netdyno_layers::catalogue::Layer;
 use netdyno_layers::catalogue::half;
-use netdyno_layers::catalogue::registrar;
 use netdyno_layers::catalogue::trial;
+use netdyno_layers::catalogue::{parts, registrar};
 use netdyno_layers::half::Role;
 use netdyno_layers::options::LayerOptions;
+use netdyno_layers::parts::PartsOptions;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::{Subject, Task};
 use netdyno_protocol::faults::Faults;
@@ -144,6 +145,11 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             pin(cpu)?;
             return measure_alone(control, layer.parse().map_err(End::Layer)?);
         }
+        Order::Parts { layer, size_bytes, cpu, partner_cpu } => {
+            pin(cpu)?;
+            let options = PartsOptions { size_bytes, partner_cpu };
+            return measure_parts(control, layer.parse().map_err(End::Layer)?, options);
+        }
         Order::Try { layer, wait } => {
             trial::open(layer.parse().map_err(End::Layer)?, wait.parse().map_err(End::Layer)?)?;
             return Ok(control.send(&Answer::Tried)?);
@@ -184,6 +190,13 @@ fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> 
     control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
     // A process without a peer never waits.
     measure(control, registrar.subject, Wait::Spin, None)
+}
+
+fn measure_parts(control: &mut Control<Order>, layer: Layer, options: PartsOptions) -> Result<(), End> {
+    let subject = parts::open(layer, options)?;
+    let shared = control.shared_files();
+    control.send(&Answer::Opened { address: Vec::new(), library: None, shared })?;
+    measure(control, subject, Wait::Spin, None)
 }
 
 /// Carries out the measuring order. `ip` is the address of this process's sockets.

@@ -1,0 +1,72 @@
+//! `netdyno breakdown`.
+
+use crate::campaign;
+use crate::campaign::method::{Method, Terms};
+use crate::job::ranks::Ranks;
+use crate::options::abilities::all_able;
+use crate::options::bench::BenchArgs;
+use crate::terminal::fault::Fault;
+use crate::verbs::Examples;
+use clap::Args;
+use netdyno_layers::catalogue::Layer;
+use netdyno_measure::breakdown::data::BreakdownLaunch;
+use netdyno_measure::breakdown::extract::extract;
+use netdyno_measure::breakdown::pattern::BreakdownPlan;
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
+use std::rc::Rc;
+
+/// The examples of the help.
+pub const EXAMPLES: &[Examples] = &[(
+    "breakdown",
+    [
+        ("netdyno breakdown --over am+udp", "one layer"),
+        ("netdyno breakdown --over udp,tcp --size 1024", "system calls with 1 KiB"),
+        ("netdyno breakdown --over am+shm,am+udp --out costs.json", "keep the record for a report"),
+    ],
+)];
+
+/// Measure what each step of a message costs
+///
+/// System calls, a plain exchange, and each operation of the layer, with its steps and the part that no step
+/// explains (docs/breakdown.md).
+#[derive(Debug, Args)]
+pub struct BreakdownArgs {
+    /// What is measured, and how.
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+/// Measures and writes the result.
+pub fn run(args: &BreakdownArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let bench = &args.bench;
+    all_able(&bench.over, Layer::has_parts, "operations that are made in parts", "use")?;
+    let measuring = &bench.measuring;
+    let meaningless = [
+        ("--faults", bench.faults.is_some(), "both ends are one process, and nothing is lost"),
+        ("--peer", measuring.peer.is_some(), "both ends are one process"),
+        ("--wait", !measuring.waits().is_empty(), "it always polls"),
+    ];
+    if let Some((option, _, reason)) = meaningless.into_iter().find(|(_, is_given, _)| *is_given) {
+        return Err(Fault::BadInput(format!("breakdown takes no {option}: {reason}")));
+    }
+    campaign::run(Box::new(BreakingDown), bench, ranks)
+}
+
+/// The steps of operations.
+#[derive(Debug)]
+struct BreakingDown;
+
+impl Method for BreakingDown {
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        let &Terms { launch, budget_ns, seed, .. } = terms;
+        // The first launch chooses the numbers of operations for all launches.
+        let shape = Data::first::<BreakdownLaunch>(before).map(|data| data.shape.clone());
+        Task::Breakdown(BreakdownPlan { launch, shape, budget_ns, seed })
+    }
+
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        Some(extract(&Data::of_verb(launches), terms.of_figures(), terms.precision)?.of())
+    }
+}

@@ -1,0 +1,20 @@
+//! Opening of a layer in one process, to break its operations down.
+
+use super::Layer;
+use crate::parts::{PartsOptions, am, tcp, udp};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::Subject;
+
+/// Opens both ends of a layer in this process.
+///
+/// # Errors
+/// The operations of the layer cannot be made in parts, or it cannot be opened.
+pub fn open(layer: Layer, options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+    match layer {
+        Layer::AmShm => am::over_shm(options),
+        Layer::AmUdp => am::over_udp(options),
+        Layer::Udp => udp::open(options),
+        Layer::Tcp => tcp::open(options),
+        _ => Err(LayerError(format!("the operations of {layer} cannot be made in parts"))),
+    }
+}

@@ -1,0 +1,22 @@
+//! Bare UDP sockets in parts.
+
+use super::partner::Partner;
+use super::{Parts, PartsOptions, wire};
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::Subject;
+use std::rc::Rc;
+
+/// The index of the only server.
+const PLAIN: usize = 0;
+
+/// Opens both ends.
+pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+    let PartsOptions { size_bytes, partner_cpu } = options;
+    let mut parts = Parts::new();
+    let probes = wire::system_calls(&mut parts, size_bytes)?;
+    let (asking, server) = wire::exchange()?;
+    let partner = Rc::new(Partner::start(partner_cpu, vec![server])?);
+    let trip = wire::round_trips(&mut parts, &partner, PLAIN, asking, size_bytes);
+    wire::plain_exchange(&mut parts, trip, probes);
+    Ok(parts.subject())
+}
