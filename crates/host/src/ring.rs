@@ -210,13 +210,13 @@ pub struct Extent {
     pub len: u64,
 }
 
-/// Returns both ends of a ring of `slots` short messages in memory of its own, for two threads of this process. A
-/// writer must not overtake its reader by more than `slots`.
+/// Returns both ends of a ring in memory of its own, for two threads of this process. It has `slots` messages with
+/// payloads of up to `cell` bytes. A writer must not overtake its reader by more than `slots`.
 ///
 /// # Panics
-/// Panics if `slots` is no power of two.
-pub fn pair(slots: usize) -> (Writer, Reader) {
-    let place = Place { offset: 0, slots, cell: 0 };
+/// Panics if `slots` is no power of two, or `cell` no multiple of [`LINE`].
+pub fn pair(slots: usize, cell: usize) -> (Writer, Reader) {
+    let place = Place { offset: 0, slots, cell };
     let region = Arc::new(Region::anonymous(place.len()));
     // SAFETY: the memory is new, so that these ends alone use it.
     unsafe { (Writer::new(&region, place), Reader::new(&region, place)) }

@@ -3,7 +3,8 @@
 use crate::cell::{self, cell};
 use crate::figure::Figure;
 use crate::lines::Lines;
-use netdyno_measure::breakdown::anatomy::Table;
+use netdyno_measure::breakdown::anatomy::{Operation, Table, Term};
+use netdyno_measure::breakdown::data::BreakdownLaunch;
 use netdyno_measure::breakdown::record::{Breakdown, OperationCosts};
 use netdyno_measure::record::Parameter;
 use netdyno_measure::show::Percent;
@@ -18,6 +19,12 @@ pub const TABLES: [Table; 3] = [Table::Crossing, Table::Exchange, Table::Operati
 /// Returns the operations of a table.
 pub fn of_table(found: &Breakdown, table: Table) -> impl Iterator<Item = &OperationCosts> {
     found.operations.iter().filter(move |operation| operation.table == table)
+}
+
+/// Reports whether a part of an operation may be unexplained. The steps of a system call are differences that sum to
+/// it.
+pub fn has_rest(operation: &OperationCosts) -> bool {
+    operation.table != Table::Crossing && !operation.steps.is_empty()
 }
 
 /// Writes the tables: a block for each operation, with a row for each step.
@@ -37,7 +44,7 @@ fn write_operation(lines: &mut Lines, operation: &OperationCosts) {
     for step in &operation.steps {
         row(lines, &format!("  {}", step.name), &step.cost, &share(&step.cost, operation));
     }
-    if !operation.steps.is_empty() {
+    if has_rest(operation) {
         let rest = &operation.unexplained;
         row(lines, &format!("  {UNEXPLAINED}"), rest, &share(rest, operation));
     }
@@ -57,21 +64,26 @@ fn row(lines: &mut Lines, name: &str, cost: &Parameter, share: &str) {
 /// Returns each operation as a whole, then its steps and what they leave unexplained.
 pub fn figures(found: &Breakdown, size_bytes: usize) -> Vec<Figure> {
     let of_operation = |operation: &OperationCosts| {
-        let name = name(operation.table, &operation.name);
+        let name = &operation.name;
         let steps = operation.steps.iter().map(|step| (step.name.as_str(), &step.cost));
-        let rest = (!operation.steps.is_empty()).then_some((UNEXPLAINED, &operation.unexplained));
+        let rest = has_rest(operation).then_some((UNEXPLAINED, &operation.unexplained));
         let parts = steps.chain(rest);
         let parts = parts.map(|(step, cost)| Figure::time(format!("{name}.{step}"), size_bytes, cost));
-        let whole = Figure::time(name.clone(), size_bytes, &operation.whole);
+        let whole = Figure::time(name.clone(), size_bytes, &operation.whole).compared_as(name.clone());
         std::iter::once(whole).chain(parts).collect::<Vec<_>>()
     };
     found.operations.iter().flat_map(of_operation).collect()
 }
 
-/// Returns the name of an operation in CSV and in comparisons. Operations of two tables may be called alike.
-fn name(table: Table, operation: &str) -> String {
-    match table {
-        Table::Exchange => format!("plain {operation}"),
-        Table::Crossing | Table::Operation => operation.into(),
-    }
+/// Returns the operations as wholes of each launch by itself.
+pub fn of_launches(found: &Breakdown, size_bytes: usize) -> Vec<Vec<Figure>> {
+    let of_operation = |launch: &BreakdownLaunch, operation: &Operation| {
+        let ns = launch.sum(&[Term { probe: operation.whole, times: 1.0 }]);
+        let name = operation.name.clone();
+        Figure::median(name.clone(), "ns", size_bytes, (Some(ns), None), 1).compared_as(name)
+    };
+    let of_launch = |launch: &BreakdownLaunch| {
+        launch.shape.anatomy.operations.iter().map(|operation| of_operation(launch, operation)).collect()
+    };
+    found.launches.iter().map(of_launch).collect()
 }

@@ -28,7 +28,7 @@ pub struct Figure {
     /// False if the figure has no row in CSV.
     pub has_row: bool,
     /// The name in comparisons; `None` for a figure that is not compared.
-    pub compared_as: Option<&'static str>,
+    pub compared_as: Option<Cow<'static, str>>,
 }
 
 impl Figure {
@@ -68,8 +68,8 @@ impl Figure {
     }
 
     /// Returns the figure with a name in comparisons.
-    pub fn compared_as(self, name: &'static str) -> Self {
-        Self { compared_as: Some(name), ..self }
+    pub fn compared_as(self, name: impl Into<Cow<'static, str>>) -> Self {
+        Self { compared_as: Some(name.into()), ..self }
     }
 
     /// Returns the figure for comparisons alone.

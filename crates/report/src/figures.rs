@@ -15,7 +15,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         Found::Logp(_) | Found::Contention(_) => {}
         // The parameters are also those of the smallest size.
         Found::Bulk(_) => {
-            per_byte.compared_as = Some("G");
+            per_byte.compared_as = Some("G".into());
             figures.iter_mut().for_each(|figure| figure.compared_as = None);
         }
         Found::Breakdown(_)
@@ -56,6 +56,7 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
         Found::Overlap(found) => overlap::of_launches(found),
         Found::Registration(found) => registration::of_launches(found),
         Found::Utilisation(found) => utilisation::of_launches(found),
-        Found::Breakdown(_) | Found::Validate(_) => Vec::new(),
+        Found::Breakdown(found) => breakdown::of_launches(found, size),
+        Found::Validate(_) => Vec::new(),
     }
 }

@@ -139,7 +139,7 @@ fn of_side(prefix: &str, size_bytes: usize, side: &SideCosts, compared: &'static
     let costs = side.all().into_iter().flat_map(|(name, cost)| {
         let mut figures = of_cost(&format!("{prefix}.{name}"), size_bytes, cost);
         if name == SIDE_COSTS[0] {
-            figures[1].compared_as = Some(compared);
+            figures[1].compared_as = Some(compared.into());
         }
         figures
     });

@@ -1,11 +1,10 @@
 //! Active Messages in parts, over shared memory and over UDP.
 
+use super::content::Content;
 use super::partner::{Partner, Server};
-use super::reliability::{self, Content, ProtocolProbes};
-use super::{Parts, PartsOptions, TOGETHER, TRIPS, ring, wire};
+use super::reliability::{self, ProtocolProbes};
+use super::{Parts, PartsOptions, TOGETHER, TOGETHER_IN_RINGS, TRIPS, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
-use crate::am::short::words;
-use crate::payload::FILL;
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_clock::ticks;
 use netdyno_measure::breakdown::anatomy::Table;
@@ -19,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// The handler index of requests without a reply.
 const TAKE: u8 = 1;
+/// Requests in flight to the peer.
+const WINDOW: u32 = 64;
 /// Longer than the protocol delays an acknowledgement.
 const UNTIL_ACKNOWLEDGED: Duration = Duration::from_micros(60);
 /// Tries until an acknowledgement is made and taken by one poll each.
@@ -26,6 +27,7 @@ const TRIES: usize = 100;
 /// The indices of the servers of the partner.
 const PLAIN: usize = 0;
 const ENDPOINT: usize = 1;
+const LINES: usize = 2;
 
 /// The state of the handlers of one end.
 #[derive(Default)]
@@ -54,7 +56,7 @@ impl End {
             handlers.on_request(TAKE, |state: &mut Handled, _| state.requests += 1);
             handlers.on_reply(ECHO, |state: &mut Handled, _| state.replies += 1);
             let medium_bytes = u32::try_from(medium_bytes(size_bytes)).map_err(LayerError::new)?;
-            let config = Config::new().peer_timeout(PEER_TIMEOUT).medium_bytes(medium_bytes);
+            let config = Config::new().peer_timeout(PEER_TIMEOUT).window(WINDOW).medium_bytes(medium_bytes);
             let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
             let port = endpoint.open_port(way).map_err(LayerError::new)?;
             Ok::<_, LayerError>((endpoint, port))
@@ -119,19 +121,16 @@ type Ends = Rc<RefCell<[End; 2]>>;
 /// Opens both ends over shared memory.
 pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
-    let words = words(size_bytes).ok_or_else(|| {
-        LayerError(format!(
-            "breakdown over am+shm has messages of up to 32 bytes, not of {size_bytes}: use --size"
-        ))
-    })?;
+    let content = Content::of(size_bytes);
     let mut parts = Parts::new();
-    let of_ring = ring::Words(vec![1; words]);
-    let slots = ring::slots(&mut parts, &of_ring);
+    let slots = ring::slots(&mut parts, &content);
     let ends = Rc::new(RefCell::new(End::pair(Wire::Shm, size_bytes)?));
-    let probes = endpoints(&mut parts, &ends);
-    let (asking, plain) = ring::exchange(&of_ring);
+    let probes = endpoints(&mut parts, &ends, TOGETHER_IN_RINGS);
+    let (asking, plain) = ring::exchange(&content);
     let (requester, server) = requester(Wire::Shm, size_bytes)?;
-    let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
+    let (lines, of_lines) = ring::lines();
+    let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server, of_lines])?);
+    let lines = ring::line_trips(&mut parts, &partner, LINES, lines);
     let plain = ring::round_trips(&mut parts, &partner, PLAIN, asking);
     let trip = round_trips(&mut parts, &partner, requester);
 
@@ -166,9 +165,13 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
     parts.operation(
         Table::Exchange,
-        "round trip",
+        "plain round trip",
         plain,
-        &[("2 writes", &[(slots.write, 2.0)]), ("2 reads", &[(slots.read, 2.0)])],
+        &[
+            ("2 lines", &[(lines, 1.0)]),
+            ("2 writes", &[(slots.write, 2.0)]),
+            ("2 reads", &[(slots.read, 2.0)]),
+        ],
     );
     parts.operation(
         Table::Operation,
@@ -182,19 +185,16 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
 /// Opens both ends over UDP.
 pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
-    let content = match words(size_bytes) {
-        Some(words) => Content { words: vec![1; words], payload: Vec::new() },
-        None => Content { words: Vec::new(), payload: vec![FILL; size_bytes] },
-    };
+    let content = Content::of(size_bytes);
     let mut parts = Parts::new();
-    let len = content.datagram_len();
+    let len = reliability::datagram_len(&content);
     let wire = wire::system_calls(&mut parts, len)?;
     let protocol = reliability::protocol(&mut parts, &content);
     let clock = parts.simple("read the clock", || {
         black_box(Instant::now());
     });
     let ends = Rc::new(RefCell::new(End::pair(Wire::Udp, size_bytes)?));
-    let probes = endpoints(&mut parts, &ends);
+    let probes = endpoints(&mut parts, &ends, TOGETHER);
     let [make_ack, take_ack] = acknowledgements(&mut parts, &ends);
     let (asking, plain) = wire::exchange()?;
     let (requester, server) = requester(Wire::Udp, size_bytes)?;
@@ -356,14 +356,14 @@ fn round_trip_over_udp(
 }
 
 /// Adds the runs of endpoints within a thread.
-fn endpoints(parts: &mut Parts, ends: &Ends) -> EndpointProbes {
+fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
     let of_run = Rc::clone(ends);
     let [send, handle_and_reply, handle_reply] =
-        parts.run(TOGETHER, ["send request", "handle request, reply", "handle reply"], move |count| {
+        parts.run(together, ["send request", "handle request, reply", "handle reply"], move |count| {
             exchange(&mut of_run.borrow_mut(), count)
         });
     let of_run = Rc::clone(ends);
-    let [handle] = parts.run(TOGETHER, ["handle request"], move |count| {
+    let [handle] = parts.run(together, ["handle request"], move |count| {
         let [requester, responder] = &mut *of_run.borrow_mut();
         for _ in 0..count {
             requester.request(TAKE)?;

@@ -6,9 +6,11 @@
 //! A part of an operation is made by the code that the operation uses: the message ring of `netdyno-host`, the
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
-//! * [`am`], [`udp`] and [`tcp`] are the layers. [`wire`], [`ring`] and [`reliability`] are their parts.
+//! * [`am`], [`udp`] and [`tcp`] are the layers. [`wire`], [`ring`] and [`reliability`] are their parts, and `content` is
+//!   what their messages carry.
 
 pub(crate) mod am;
+mod content;
 pub(crate) mod partner;
 mod reliability;
 mod ring;
@@ -26,6 +28,8 @@ use std::hint::black_box;
 /// The largest number of operations in a run whose messages wait for their receiver: any window, any receive buffer and
 /// the congestion window of a new connection hold them.
 pub(crate) const TOGETHER: u64 = 8;
+/// That number over shared memory.
+const TOGETHER_IN_RINGS: u64 = 64;
 /// The largest number of operations in a run that leaves nothing behind.
 const MANY: u64 = 4096;
 /// The largest number of round trips in a run.

@@ -1,5 +1,6 @@
 //! The reliability protocol without a wire: two connections that hand each other their datagrams.
 
+use super::content::Content;
 use super::{Parts, TOGETHER};
 use netdyno_clock::ticks;
 use netdyno_measure::layer::LayerError;
@@ -11,20 +12,6 @@ use std::hint::black_box;
 const HANDLER: u8 = 0;
 /// Longer than an acknowledgement waits for a message that carries it, in the time of the protocol.
 const ACKNOWLEDGED_NS: u64 = 1_000_000;
-
-/// What a message of the protocol carries.
-#[derive(Clone)]
-pub(super) struct Content {
-    pub(super) words: Vec<u64>,
-    pub(super) payload: Vec<u8>,
-}
-
-impl Content {
-    /// Returns the length of the datagram.
-    pub(super) fn datagram_len(&self) -> usize {
-        datagram::HEADER_LEN + 8 * self.words.len() + self.payload.len()
-    }
-}
 
 /// The probes of the protocol.
 #[derive(Clone, Copy)]
@@ -42,10 +29,15 @@ pub(super) struct ProtocolProbes {
     pub(super) copy: usize,
 }
 
+/// Returns the length of the datagram of a message.
+pub(super) fn datagram_len(content: &Content) -> usize {
+    datagram::HEADER_LEN + 8 * content.words.len() + content.payload.len()
+}
+
 /// Adds the runs of the protocol.
 pub(super) fn protocol(parts: &mut Parts, content: &Content) -> ProtocolProbes {
     let (format, checksum, check) = formats(parts, content.clone());
-    let copy = copy(parts, content.datagram_len());
+    let copy = copy(parts, datagram_len(content));
     let [request, take_and_reply, take_reply] = exchanges(parts, content.clone());
     let take_request = requests(parts, content.clone());
     ProtocolProbes { format, checksum, check, request, take_request, take_and_reply, take_reply, copy }

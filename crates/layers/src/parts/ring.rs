@@ -1,17 +1,20 @@
 //! The message ring without an endpoint: its slots and its flow control.
 
+use super::content::Content;
 use super::partner::{Partner, Server};
-use super::{Parts, TOGETHER, TRIPS};
+use super::{Parts, TOGETHER_IN_RINGS, TRIPS};
 use netdyno_clock::ticks;
-use netdyno_host::ring::{self, Reader, Writer};
+use netdyno_host::ring::{self, LINE, Reader, Writer};
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::am::{Credit, Credits, Ledger};
 use netdyno_protocol::frame::slot::{Header, Kind};
 use std::hint::black_box;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots of a ring: the window of the stack.
-const SLOTS: usize = 256;
+/// Slots of a ring: a window.
+const SLOTS: usize = 64;
 const WINDOW: u32 = SLOTS as u32;
 
 /// The probes of the ring.
@@ -24,14 +27,6 @@ pub(super) struct RingProbes {
     pub(super) ledger: usize,
 }
 
-/// A message in a ring: words, or a payload.
-#[derive(Clone)]
-pub(super) struct Words(pub(super) Vec<u64>);
-
-fn header(words: usize) -> Header {
-    Header { sequence: 0, completed: 0, handler: 0, kind: Kind::Short, words: words as u8 }
-}
-
 /// One way between two ends.
 struct Lane {
     writer: Writer,
@@ -39,10 +34,35 @@ struct Lane {
 }
 
 impl Lane {
-    fn new() -> Self {
-        let (writer, reader) = ring::pair(SLOTS);
+    fn new(content: &Content) -> Self {
+        let cell = if content.payload.is_empty() { 0 } else { content.payload.len().next_multiple_of(LINE) };
+        let (writer, reader) = ring::pair(SLOTS, cell);
         Self { writer, reader }
     }
+}
+
+#[inline(always)]
+fn write(writer: &mut Writer, credit: Credit, content: &Content) {
+    let Content { words, payload } = content;
+    let header = |kind| Header { sequence: 0, completed: 0, handler: 0, kind, words: words.len() as u8 };
+    if payload.is_empty() {
+        writer.write(credit, header(Kind::Short), words);
+    } else {
+        writer.write_with_payload(credit, header(Kind::Medium), words, payload);
+    }
+}
+
+/// Reads a message, if one is there. `room` is for its payload.
+#[inline(always)]
+fn read(reader: &mut Reader, room: &mut Vec<u8>) -> bool {
+    let Some(message) = reader.read() else { return false };
+    let Ok(message) = message else { return false };
+    if message.header.kind == Kind::Medium && reader.read_payload(room).is_err() {
+        return false;
+    }
+    black_box((message.used_words(), &room));
+    reader.advance();
+    true
 }
 
 /// Returns a credit for each message: the other end has room, because it reads each one before the next round.
@@ -55,29 +75,18 @@ fn credits() -> impl FnMut() -> Result<Credit, LayerError> {
     }
 }
 
-#[inline(always)]
-fn read(reader: &mut Reader) -> bool {
-    match reader.read() {
-        Some(message) => {
-            black_box(message.map(|message| message.used_words()).ok());
-            reader.advance();
-            true
-        }
-        None => false,
-    }
-}
-
 /// Adds the runs of one ring within a thread.
-pub(super) fn slots(parts: &mut Parts, words: &Words) -> RingProbes {
-    let (mut lane, mut credit, content) = (Lane::new(), credits(), words.0.clone());
-    let [write, read] = parts.run(TOGETHER, ["write slot", "read slot"], move |count| {
+pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
+    let (mut lane, mut credit, content) = (Lane::new(content), credits(), content.clone());
+    let mut room = Vec::new();
+    let [write, read] = parts.run(TOGETHER_IN_RINGS, ["write slot", "read slot"], move |count| {
         let began = ticks::now();
         for _ in 0..count {
-            lane.writer.write(credit()?, header(content.len()), black_box(&content));
+            write(&mut lane.writer, credit()?, black_box(&content));
         }
         let written = ticks::now();
         for _ in 0..count {
-            if !read(&mut lane.reader) {
+            if !read(&mut lane.reader, &mut room) {
                 return Err(LayerError::new("a message did not arrive in the ring"));
             }
         }
@@ -100,24 +109,30 @@ pub(super) fn slots(parts: &mut Parts, words: &Words) -> RingProbes {
 pub(super) struct End {
     out: Writer,
     into: Reader,
-    words: Vec<u64>,
+    content: Content,
+    room: Vec<u8>,
 }
 
 impl End {
     #[inline(always)]
     fn write(&mut self, credit: Credit) {
-        self.out.write(credit, header(self.words.len()), &self.words);
+        write(&mut self.out, credit, &self.content);
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> bool {
+        read(&mut self.into, &mut self.room)
     }
 }
 
 /// Returns the end that asks and the server of the end that answers.
-pub(super) fn exchange(words: &Words) -> (End, Server) {
-    let (there, back) = (Lane::new(), Lane::new());
-    let end = |out, into| End { out, into, words: words.0.clone() };
+pub(super) fn exchange(content: &Content) -> (End, Server) {
+    let (there, back) = (Lane::new(content), Lane::new(content));
+    let end = |out, into| End { out, into, content: content.clone(), room: Vec::new() };
     let (asking, mut answering) = (end(there.writer, back.reader), end(back.writer, there.reader));
     let mut credit = credits();
     let server = move || {
-        let is_there = read(&mut answering.into);
+        let is_there = answering.read();
         if is_there {
             answering.write(credit()?);
         }
@@ -134,7 +149,58 @@ pub(super) fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, server: usiz
             let began = ticks::now();
             for _ in 0..count {
                 asking.write(credit()?);
-                partner.until(|| Ok(read(&mut asking.into)))?;
+                partner.until(|| Ok(asking.read()))?;
+            }
+            Ok([ticks::now() - began])
+        })
+    });
+    probe
+}
+
+/// A cache line together with its neighbour, which processors fetch with it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+/// Two lines that go back and forth between two processors: what a message in a ring cannot do without.
+pub(super) struct Lines {
+    lines: Arc<[Line; 2]>,
+    sent: u64,
+}
+
+/// Returns the lines, and the server of the end that answers.
+pub(super) fn lines() -> (Lines, Server) {
+    let lines = Arc::new([Line::default(), Line::default()]);
+    let (theirs, mut last) = (Arc::clone(&lines), 0);
+    let server = move || {
+        let [there, back] = &*theirs;
+        let seen = there.0.load(Ordering::Acquire);
+        let is_there = seen != last;
+        if is_there {
+            back.0.store(seen, Ordering::Release);
+            last = seen;
+        }
+        Ok(is_there)
+    };
+    (Lines { lines, sent: 0 }, Box::new(server))
+}
+
+/// Adds round trips of lines with the server of this index. Returns the index of the probe.
+pub(super) fn line_trips(
+    parts: &mut Parts,
+    partner: &Rc<Partner>,
+    server: usize,
+    mut asking: Lines,
+) -> usize {
+    let partner = Rc::clone(partner);
+    let [probe] = parts.run(TRIPS, ["2 lines"], move |count| {
+        partner.answering(server, || {
+            let [there, back] = &*asking.lines;
+            let began = ticks::now();
+            for _ in 0..count {
+                asking.sent += 1;
+                there.0.store(asking.sent, Ordering::Release);
+                partner.until(|| Ok(back.0.load(Ordering::Acquire) == asking.sent))?;
             }
             Ok([ticks::now() - began])
         })

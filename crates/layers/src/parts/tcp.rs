@@ -87,7 +87,7 @@ pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError
         Ok(is_there)
     });
     let partner = Partner::start(partner_cpu, vec![server])?;
-    let [trip] = parts.run(TRIPS, ["round trip"], move |count| {
+    let [trip] = parts.run(TRIPS, ["plain round trip"], move |count| {
         partner.answering(PLAIN, || {
             let began = ticks::now();
             for _ in 0..count {
@@ -98,7 +98,7 @@ pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError
         })
     });
     let steps: [(&str, &[(usize, f64)]); 2] = [("2 writes", &[(write, 2.0)]), ("2 reads", &[(read, 2.0)])];
-    parts.operation(Table::Exchange, "round trip", trip, &steps);
+    parts.operation(Table::Exchange, "plain round trip", trip, &steps);
     Ok(parts.subject())
 }
 

@@ -163,7 +163,7 @@ pub(super) fn round_trips(
 pub(super) fn plain_exchange(parts: &mut Parts, whole: usize, probes: WireProbes) {
     parts.operation(
         Table::Exchange,
-        "round trip",
+        "plain round trip",
         whole,
         &[("2 sends", &[(probes.send, 2.0)]), ("2 receives", &[(probes.receive, 2.0)])],
     );

@@ -1,5 +1,6 @@
 //! Warnings about the steps of operations, because of the layer, the machine or the run.
 
+use super::anatomy::{Operation, Run};
 use super::record::{Breakdown, OperationCosts};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
@@ -17,7 +18,7 @@ pub(super) fn find(parameters: &Parameters, found: &Breakdown, precision: f64) -
     let mut doubts = Vec::new();
     doubts.extend(found.operations.iter().filter_map(unexplained));
     doubts.extend(found.operations.iter().flat_map(impossible));
-    doubts.extend(coarse_for_some(&wholes(found), median_timer(found)));
+    doubts.extend(coarse(found));
     doubts.extend(preempted("process", launches.iter().map(|l| (l.preemptions, l.took_ns))));
     doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
     doubts
@@ -32,11 +33,10 @@ fn unexplained(operation: &OperationCosts) -> Option<Doubt> {
     (is_far && !operation.steps.is_empty()).then(|| {
         let of = Time(operation.whole.value_ns.unwrap_or(f64::NAN));
         let text = if value > 0.0 {
-            format!("{}: no step explains {} of {of}", operation.name, Percent(value))
+            format!("no step explains {} of {of}", Percent(value))
         } else {
             format!(
-                "{}: its steps take {} longer by themselves than the {of} of the operation, which overlaps them",
-                operation.name,
+                "the steps take {} longer by themselves than the {of} of the operation, which overlaps them",
                 Percent(-value)
             )
         };
@@ -49,12 +49,28 @@ fn impossible(operation: &OperationCosts) -> impl Iterator<Item = Doubt> {
     let without = operation.steps.iter().filter(|step| step.cost.value_ns.is_none());
     without.map(|step| {
         let text = format!(
-            "{}: without {} it takes longer than with it, so that no cost is given: the machine was disturbed, or the \
-             processor hides the step",
-            operation.name, step.name
+            "without {} it takes longer than with it, so that no cost is given: the machine was disturbed, or the processor \
+             hides the step",
+            step.name
         );
         Doubt::about("negative_step", &operation.name, text)
     })
+}
+
+/// Warns that a run of operations takes so little that the cost of the clock matters.
+fn coarse(found: &Breakdown) -> Option<Doubt> {
+    let shape = &found.launches.first()?.shape;
+    let of_probe = |(run, count): (&Run, &u64)| vec![*count; run.probes.len()];
+    let counts: Vec<u64> = shape.anatomy.runs.iter().zip(&shape.counts).flat_map(of_probe).collect();
+    let of_run = |(costs, operation): (&OperationCosts, &Operation)| {
+        let count = counts.get(operation.whole).copied().unwrap_or(1);
+        let ns = costs.whole.value_ns.map(|ns| ns * count as f64);
+        (costs.name.clone(), Parameter { value_ns: ns, ..costs.whole.clone() })
+    };
+    let runs: Vec<(String, Parameter)> =
+        found.operations.iter().zip(&shape.anatomy.operations).map(of_run).collect();
+    let runs: Vec<(String, &Parameter)> = runs.iter().map(|(name, run)| (name.clone(), run)).collect();
+    coarse_for_some(&runs, median_timer(found))
 }
 
 fn median_timer(found: &Breakdown) -> f64 {

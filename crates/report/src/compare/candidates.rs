@@ -5,12 +5,13 @@ use crate::figure::Figure;
 use crate::figures::{figures, of_launches};
 use crate::logp::PLATEAU;
 use netdyno_measure::record::LayerResult;
+use std::borrow::Cow;
 
 /// A figure of a result.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Bytes of user data in a message.
     pub size_bytes: usize,
     /// Its unit.
@@ -27,14 +28,16 @@ pub fn of(result: &LayerResult) -> Vec<Candidate> {
     let candidate = |of: Figure| {
         let name = of.compared_as?;
         // A single launch may give a bound of g alone. Its plateau stands in.
-        let of_launch = Some(if name == "g" { PLATEAU } else { name });
+        let of_launch = Some(if name == "g" { PLATEAU } else { &name });
         let value = |launch: &Vec<Figure>| {
-            let is_same = |own: &&Figure| (own.compared_as, own.size_bytes) == (of_launch, of.size_bytes);
+            let is_same =
+                |own: &&Figure| (own.compared_as.as_deref(), own.size_bytes) == (of_launch, of.size_bytes);
             launch.iter().find(is_same)?.value.filter(|value| value.is_finite())
         };
+        let each = each_launch.iter().map(value).collect();
         let Figure { size_bytes, unit, status, value: median, ci, launches, .. } = of;
         let figure = SideFigure { status, value: median, ci, launches };
-        Some(Candidate { name, size_bytes, unit, figure, launches: each_launch.iter().map(value).collect() })
+        Some(Candidate { name, size_bytes, unit, figure, launches: each })
     };
     let mut candidates: Vec<Candidate> = figures(result).into_iter().filter_map(candidate).collect();
     candidates.sort_by_key(|candidate| candidate.unit != "ns");

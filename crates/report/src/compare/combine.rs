@@ -16,7 +16,7 @@ pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
     let (in_a, mut in_b) = (candidates::of(a), candidates::of(b));
     let (mut parameters, mut only_in_a) = (Vec::new(), Vec::new());
     for one in &in_a {
-        let like = |other: &Candidate| (other.name, other.size_bytes) == (one.name, one.size_bytes);
+        let like = |other: &Candidate| (&other.name, other.size_bytes) == (&one.name, one.size_bytes);
         let Some(at) = in_b.iter().position(like) else {
             only_in_a.push(one.size_bytes);
             continue;
@@ -49,7 +49,7 @@ fn parameter(
     terms: Terms,
 ) -> (Compared, Option<netdyno_measure::record::Doubt>) {
     let mut compared = Compared {
-        parameter: a.name.into(),
+        parameter: a.name.to_string(),
         size_bytes: a.size_bytes,
         unit: a.unit.into(),
         a: a.figure,
@@ -65,13 +65,13 @@ fn parameter(
             paired(&a.launches, &b.launches, terms.confidence)
         } else {
             let (in_a, in_b) = (known(&a.launches), known(&b.launches));
-            doubt = differences::of_spread(a.name, &in_a, &in_b);
+            doubt = differences::of_spread(&a.name, &in_a, &in_b);
             unpaired::ratio(&in_b, &in_a, terms.confidence).map(|found| (found.ratio, found.ci))
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
         match (compared.ratio, compared.ratio_ci) {
-            (None, _) => doubt = Some(differences::no_ratio(a.name, a.unit != "ns")),
-            (Some(_), None) => doubt = Some(differences::too_few(a.name)),
+            (None, _) => doubt = Some(differences::no_ratio(&a.name, a.unit != "ns")),
+            (Some(_), None) => doubt = Some(differences::too_few(&a.name)),
             (Some(_), Some(_)) => {}
         }
         compared.change = change(compared.ratio_ci);

@@ -1,7 +1,7 @@
 //! A bar for each operation, stacked from its steps. A line marks where the operation ends as a whole.
 
 use super::Subject;
-use crate::breakdown::{UNEXPLAINED, of_table};
+use crate::breakdown::{UNEXPLAINED, has_rest, of_table};
 use crate::html::chart::{WIDE, chart, uprights};
 use crate::html::parts::{colour, cut, line, parameter_tip, rect_with_tip, round_time, shown, text, time};
 use crate::html::scale::Scale;
@@ -59,7 +59,7 @@ fn names(operations: &[&OperationCosts]) -> Vec<String> {
             names.push(step.name.clone());
         }
     }
-    if !names.is_empty() {
+    if operations.iter().any(|operation| has_rest(operation)) {
         names.push(UNEXPLAINED.into());
     }
     names
@@ -89,7 +89,7 @@ fn bar(
     scale: &Scale,
 ) -> Markup {
     let (from, to) = (top + (ROW - BAR) / 2.0, top + (ROW + BAR) / 2.0);
-    let rest = (!operation.steps.is_empty()).then_some((UNEXPLAINED, &operation.unexplained));
+    let rest = has_rest(operation).then_some((UNEXPLAINED, &operation.unexplained));
     let steps = operation.steps.iter().map(|step| (&step.name[..], &step.cost)).chain(rest);
     let mut parts = Vec::new();
     let mut sum = 0.0;

@@ -1,7 +1,7 @@
 //! The costs of steps as a table.
 
 use super::Subject;
-use crate::breakdown::{UNEXPLAINED, of_table};
+use crate::breakdown::{UNEXPLAINED, has_rest, of_table};
 use crate::html::grid::{grid, heads};
 use crate::html::tables::{marks, over_interval};
 use crate::notes::Notes;
@@ -17,12 +17,12 @@ pub fn costs(subject: &Subject<'_>, table: Table, notes: &Notes<'_>) -> Markup {
     let rows = html! {
         @for operation in of_table(subject.found, table) {
             tr {
-                th scope="row" { (operation.name) (marks(&subject.about(notes, &operation.name))) }
+                th scope="row" { b { (operation.name) } (marks(&subject.about(notes, &operation.name))) }
                 td { (over_interval(&operation.whole)) }
                 td {}
             }
             @for step in &operation.steps { (part(operation, &step.name, &step.cost)) }
-            @if !operation.steps.is_empty() { (part(operation, UNEXPLAINED, &operation.unexplained)) }
+            @if has_rest(operation) { (part(operation, UNEXPLAINED, &operation.unexplained)) }
         }
     };
     grid(false, &heads, &rows)
@@ -31,7 +31,7 @@ pub fn costs(subject: &Subject<'_>, table: Table, notes: &Notes<'_>) -> Markup {
 fn part(operation: &OperationCosts, name: &str, cost: &Parameter) -> Markup {
     html! {
         tr {
-            td.soft { (name) }
+            th.step scope="row" { (name) }
             td { (over_interval(cost)) }
             td { (share(operation, cost)) }
         }
