@@ -4,6 +4,7 @@
 
 mod across;
 mod apparatus;
+mod breakdown;
 mod browser;
 mod calls;
 #[path = "../common/mod.rs"]

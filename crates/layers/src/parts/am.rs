@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, ProtocolProbes};
-use super::{Parts, PartsOptions, TOGETHER, TOGETHER_IN_RINGS, TRIPS, ring, wire};
+use super::{Parts, PartsOptions, TOGETHER, TRIPS, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_clock::ticks;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The handler index of requests without a reply.
 const TAKE: u8 = 1;
-/// Requests in flight to the peer.
+/// Requests in flight to a peer over UDP.
 const WINDOW: u32 = 64;
 /// Longer than the protocol delays an acknowledgement.
 const UNTIL_ACKNOWLEDGED: Duration = Duration::from_micros(60);
@@ -46,7 +46,7 @@ struct End {
 
 impl End {
     /// Returns two ends that are connected.
-    fn pair(way: Wire, size_bytes: usize) -> Result<[Self; 2], LayerError> {
+    fn pair(way: Wire, size_bytes: usize, window: u32) -> Result<[Self; 2], LayerError> {
         let open = || {
             let mut handlers = Handlers::new();
             handlers.on_request(ECHO, |state: &mut Handled, request| {
@@ -56,7 +56,7 @@ impl End {
             handlers.on_request(TAKE, |state: &mut Handled, _| state.requests += 1);
             handlers.on_reply(ECHO, |state: &mut Handled, _| state.replies += 1);
             let medium_bytes = u32::try_from(medium_bytes(size_bytes)).map_err(LayerError::new)?;
-            let config = Config::new().peer_timeout(PEER_TIMEOUT).window(WINDOW).medium_bytes(medium_bytes);
+            let config = Config::new().peer_timeout(PEER_TIMEOUT).window(window).medium_bytes(medium_bytes);
             let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
             let port = endpoint.open_port(way).map_err(LayerError::new)?;
             Ok::<_, LayerError>((endpoint, port))
@@ -124,10 +124,11 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let content = Content::of(size_bytes);
     let mut parts = Parts::new();
     let slots = ring::slots(&mut parts, &content);
-    let ends = Rc::new(RefCell::new(End::pair(Wire::Shm, size_bytes)?));
-    let probes = endpoints(&mut parts, &ends, TOGETHER_IN_RINGS);
+    let window = content.together() as u32;
+    let ends = Rc::new(RefCell::new(End::pair(Wire::Shm, size_bytes, window)?));
+    let probes = endpoints(&mut parts, &ends, window.into());
     let (asking, plain) = ring::exchange(&content);
-    let (requester, server) = requester(Wire::Shm, size_bytes)?;
+    let (requester, server) = requester(Wire::Shm, size_bytes, window)?;
     let (lines, of_lines) = ring::lines();
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server, of_lines])?);
     let lines = ring::line_trips(&mut parts, &partner, LINES, lines);
@@ -193,40 +194,20 @@ pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let clock = parts.simple("read the clock", || {
         black_box(Instant::now());
     });
-    let ends = Rc::new(RefCell::new(End::pair(Wire::Udp, size_bytes)?));
+    let ends = Rc::new(RefCell::new(End::pair(Wire::Udp, size_bytes, WINDOW)?));
     let probes = endpoints(&mut parts, &ends, TOGETHER);
     let [make_ack, take_ack] = acknowledgements(&mut parts, &ends);
     let (asking, plain) = wire::exchange()?;
-    let (requester, server) = requester(Wire::Udp, size_bytes)?;
+    let (requester, server) = requester(Wire::Udp, size_bytes, WINDOW)?;
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
     let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);
     let trip = round_trips(&mut parts, &partner, requester);
 
     wire::plain_exchange(&mut parts, plain, wire);
-    operations_over_udp(&mut parts, &probes, [wire.send, wire.receive, wire.in_vain, clock], protocol);
-    parts.operation(
-        Table::Operation,
-        "make acknowledgement",
-        make_ack,
-        &[
-            ("clock", &[(clock, 1.0)]),
-            ("receive in vain", &[(wire.in_vain, 1.0)]),
-            ("send", &[(wire.send, 1.0)]),
-        ],
-    );
-    parts.operation(
-        Table::Operation,
-        "handle acknowledgement",
-        take_ack,
-        &[
-            ("clock", &[(clock, 1.0)]),
-            ("receive", &[(wire.receive, 1.0)]),
-            ("receive in vain", &[(wire.in_vain, 1.0)]),
-            ("check", &[(protocol.check, 1.0)]),
-        ],
-    );
-    let poll = poll_itself(&probes, [wire.send, wire.receive, wire.in_vain, clock])
-        .map(|(probe, times)| (probe, 2.0 * times));
+    let system = [wire.send, wire.receive, wire.in_vain, clock];
+    operations_over_udp(&mut parts, &probes, system, protocol);
+    acknowledgements_over_udp(&mut parts, [make_ack, take_ack], &probes, system, protocol);
+    let poll = poll_itself(&probes, system).map(|(probe, times)| (probe, 2.0 * times));
     round_trip_over_udp(&mut parts, [trip, plain, clock], &poll, protocol);
     Ok(parts.subject())
 }
@@ -319,6 +300,45 @@ fn operations_over_udp(
         "poll in vain",
         probes.in_vain,
         &[("clock", &clock), ("receive in vain", &in_vain)],
+    );
+}
+
+/// Adds the explicit acknowledgement. A poll makes it once its timer is due, and a poll takes it and then finds nothing
+/// more.
+fn acknowledgements_over_udp(
+    parts: &mut Parts,
+    [make, take]: [usize; 2],
+    probes: &EndpointProbes,
+    system: [usize; 4],
+    protocol: ProtocolProbes,
+) {
+    let [send, receive, in_vain, clock] = system.map(|probe| [(probe, 1.0)]);
+    let poll = poll_itself(probes, system);
+    // An acknowledgement has no words: its checksum is part of what the connection does.
+    let made = [(protocol.acknowledge, 1.0), (protocol.copy, -1.0)];
+    parts.operation(
+        Table::Operation,
+        "make acknowledgement",
+        make,
+        &[
+            ("poll", &poll),
+            ("clock", &clock),
+            ("receive in vain", &in_vain),
+            ("flow control", &made),
+            ("send", &send),
+        ],
+    );
+    parts.operation(
+        Table::Operation,
+        "handle acknowledgement",
+        take,
+        &[
+            ("poll", &poll),
+            ("clock", &clock),
+            ("receive", &receive),
+            ("flow control", &[(protocol.take_acknowledgement, 1.0)]),
+            ("receive in vain", &in_vain),
+        ],
     );
 }
 
@@ -431,8 +451,8 @@ fn acknowledgements(parts: &mut Parts, ends: &Ends) -> [usize; 2] {
 }
 
 /// Returns the end that asks, and the server of the end that answers.
-fn requester(way: Wire, size_bytes: usize) -> Result<(End, Server), LayerError> {
-    let [requester, mut responder] = End::pair(way, size_bytes)?;
+fn requester(way: Wire, size_bytes: usize, window: u32) -> Result<(End, Server), LayerError> {
+    let [requester, mut responder] = End::pair(way, size_bytes, window)?;
     Ok((requester, Box::new(move || Ok(responder.poll()? > 0))))
 }
 

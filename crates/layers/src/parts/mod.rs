@@ -25,11 +25,9 @@ use netdyno_measure::layer::{Dissected, LayerError};
 use netdyno_measure::task::{self, Subject};
 use std::hint::black_box;
 
-/// The largest number of operations in a run whose messages wait for their receiver: any window, any receive buffer and
-/// the congestion window of a new connection hold them.
-pub(crate) const TOGETHER: u64 = 8;
-/// That number over shared memory.
-const TOGETHER_IN_RINGS: u64 = 64;
+/// The number of operations in a run over sockets before the other end follows: one, as in a round trip. The kernel's
+/// buffers are then as warm as they are there.
+pub(crate) const TOGETHER: u64 = 1;
 /// The largest number of operations in a run that leaves nothing behind.
 const MANY: u64 = 4096;
 /// The largest number of round trips in a run.

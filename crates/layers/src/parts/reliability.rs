@@ -25,6 +25,9 @@ pub(super) struct ProtocolProbes {
     pub(super) take_request: usize,
     pub(super) take_and_reply: usize,
     pub(super) take_reply: usize,
+    /// All that it does to make an acknowledgement, and to take it.
+    pub(super) acknowledge: usize,
+    pub(super) take_acknowledgement: usize,
     /// Copying a datagram, which stands in for the wire.
     pub(super) copy: usize,
 }
@@ -39,8 +42,19 @@ pub(super) fn protocol(parts: &mut Parts, content: &Content) -> ProtocolProbes {
     let (format, checksum, check) = formats(parts, content.clone());
     let copy = copy(parts, datagram_len(content));
     let [request, take_and_reply, take_reply] = exchanges(parts, content.clone());
-    let take_request = requests(parts, content.clone());
-    ProtocolProbes { format, checksum, check, request, take_request, take_and_reply, take_reply, copy }
+    let [take_request, acknowledge, take_acknowledgement] = requests(parts, content.clone());
+    ProtocolProbes {
+        format,
+        checksum,
+        check,
+        request,
+        take_request,
+        take_and_reply,
+        take_reply,
+        acknowledge,
+        take_acknowledgement,
+        copy,
+    }
 }
 
 fn header() -> Header {
@@ -140,8 +154,9 @@ impl Pair {
         Ok([requested - began, replied - requested, ticks::now() - replied])
     }
 
-    /// Sends `count` requests without a reply. Returns the ticks of taking them. The acknowledgement is not timed.
-    fn take_requests(&mut self, count: u64) -> Result<[u64; 1], LayerError> {
+    /// Sends `count` requests without a reply. Returns the ticks of taking them, of making their acknowledgement and of
+    /// taking that.
+    fn take_requests(&mut self, count: u64) -> Result<[u64; 3], LayerError> {
         for nth in 0..count as usize {
             self.request(nth)?;
         }
@@ -149,13 +164,14 @@ impl Pair {
         for nth in 0..count as usize {
             take(&mut self.other, self.now_ns, &self.on_the_way[nth])?;
         }
-        let taken = ticks::now() - began;
+        let taken = ticks::now();
         self.now_ns += ACKNOWLEDGED_NS;
         self.other.on_time(self.now_ns);
         transmit(&mut self.other, self.now_ns, &mut self.on_the_way[0]);
+        let acknowledged = ticks::now();
         let acknowledgement = parse(&self.on_the_way[0])?;
         self.one.receive(&acknowledgement, self.now_ns);
-        Ok([taken])
+        Ok([taken - began, acknowledged - taken, ticks::now() - acknowledged])
     }
 }
 
@@ -164,10 +180,10 @@ fn exchanges(parts: &mut Parts, content: Content) -> [usize; 3] {
     parts.run(TOGETHER, ["request", "take request, reply", "take reply"], move |count| pair.exchange(count))
 }
 
-fn requests(parts: &mut Parts, content: Content) -> usize {
+fn requests(parts: &mut Parts, content: Content) -> [usize; 3] {
     let mut pair = Pair::new(content);
-    let [probe] = parts.run(TOGETHER, ["take request"], move |count| pair.take_requests(count));
-    probe
+    let probes = ["take request", "acknowledge", "take acknowledgement"];
+    parts.run(TOGETHER, probes, move |count| pair.take_requests(count))
 }
 
 /// Transmits what a connection has ready, as the stack does.

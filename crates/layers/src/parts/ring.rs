@@ -2,7 +2,7 @@
 
 use super::content::Content;
 use super::partner::{Partner, Server};
-use super::{Parts, TOGETHER_IN_RINGS, TRIPS};
+use super::{Parts, TRIPS};
 use netdyno_clock::ticks;
 use netdyno_host::ring::{self, LINE, Reader, Writer};
 use netdyno_measure::layer::LayerError;
@@ -13,9 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots of a ring: a window.
-const SLOTS: usize = 64;
-const WINDOW: u32 = SLOTS as u32;
+/// A window that is never full.
+const WINDOW: u32 = 64;
 
 /// The probes of the ring.
 #[derive(Clone, Copy)]
@@ -36,7 +35,7 @@ struct Lane {
 impl Lane {
     fn new(content: &Content) -> Self {
         let cell = if content.payload.is_empty() { 0 } else { content.payload.len().next_multiple_of(LINE) };
-        let (writer, reader) = ring::pair(SLOTS, cell);
+        let (writer, reader) = ring::pair(content.together(), cell);
         Self { writer, reader }
     }
 }
@@ -78,8 +77,8 @@ fn credits() -> impl FnMut() -> Result<Credit, LayerError> {
 /// Adds the runs of one ring within a thread.
 pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
     let (mut lane, mut credit, content) = (Lane::new(content), credits(), content.clone());
-    let mut room = Vec::new();
-    let [write, read] = parts.run(TOGETHER_IN_RINGS, ["write slot", "read slot"], move |count| {
+    let (mut room, together) = (Vec::new(), content.together() as u64);
+    let [write, read] = parts.run(together, ["write slot", "read slot"], move |count| {
         let began = ticks::now();
         for _ in 0..count {
             write(&mut lane.writer, credit()?, black_box(&content));
