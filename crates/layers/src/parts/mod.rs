@@ -1,12 +1,12 @@
 //! Layers whose operations are made in parts, to break their costs down.
 //!
 //! Both ends of a layer are in this process. One thread makes the operations of both ends in turn, so that each is
-//! timed without waiting. For round trips another thread, on a processor of its own, answers ([`partner`]).
+//! timed without waiting. For round trips another thread, on a processor of its own, answers (`partner`).
 //!
 //! A part of an operation is made by the code that the operation uses: the message ring of `netdyno-host`, the
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
-//! * [`am`], [`udp`] and [`tcp`] are the layers. [`wire`], [`ring`] and [`reliability`] are their parts, and `content` is
+//! * `am`, `udp` and `tcp` are the layers. `wire`, `ring` and `reliability` are their parts, and `content` is
 //!   what their messages carry.
 
 pub(crate) mod am;
