@@ -1,10 +1,10 @@
 //! `completion` over every layer: each is measured by every way to wait that it has, or is refused in one line
-//! that names the layer and what it lacks.
+//! that names the layer and what it lacks. What is asserted holds on a busy machine.
 
 use crate::common::mpi::{compilers, launcher, prepare};
 use crate::common::network::{B, Network};
 use crate::common::served::Served;
-use crate::common::{alone, netdyno};
+use crate::common::{beside, netdyno};
 use netdyno_layers::catalogue::{ALL, Layer};
 use netdyno_measure::completion::peak::PeakSource;
 use netdyno_measure::completion::ways::Ways;
@@ -76,7 +76,7 @@ fn measured_or_refused(mut command: Command, layer: &str) -> bool {
 
 #[test]
 fn a_layer_of_netdyno_is_measured_by_every_way() {
-    let _alone = alone();
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for layer in ALL {
         let name = layer.to_string();
@@ -108,7 +108,7 @@ fn a_layer_of_netdyno_is_measured_by_every_way() {
 
 #[test]
 fn a_layer_over_a_library_is_measured_by_every_way_or_says_what_it_lacks() {
-    let _alone = alone();
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for (source, layers) in [
         (Source::ofi(), [("ofi:tcp", true), ("ofi:shm", false)]),
@@ -150,7 +150,7 @@ fn assert_default_ways(record: &Record, layer: &str, ways: &[&str]) {
 /// Only the loaded layer says that it cannot block: it is then polled, beside others, unless blocking is asked for.
 #[test]
 fn a_layer_of_ones_own_that_cannot_block_is_polled() {
-    let _alone = alone();
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     let shown = netdyno(&["plugin", "show", "skeleton"]).output().unwrap();
     let source = String::from_utf8(shown.stdout).unwrap();
@@ -176,7 +176,7 @@ fn a_layer_of_ones_own_that_cannot_block_is_polled() {
 
 #[test]
 fn a_layer_of_ones_own_is_measured_by_every_way() {
-    let _alone = alone();
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for source in ["skeleton", "requests"] {
         let mut build = netdyno(&["plugin", "build", source]);
@@ -190,7 +190,7 @@ fn a_layer_of_ones_own_is_measured_by_every_way() {
 
 #[test]
 fn mpi_is_polled_and_cannot_block() {
-    let _alone = alone();
+    let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
     for compiler in compilers() {
         let launcher = format!("'{}' -n {{n}}", launcher(&compiler).display());
@@ -212,7 +212,7 @@ fn mpi_is_polled_and_cannot_block() {
 /// Between two hosts the peak is the speed of the link.
 #[test]
 fn sockets_between_hosts_are_measured_by_every_way() {
-    let _alone = alone();
+    let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = Served::start(network.on_b(&["serve"]));
     for layer in ["am+udp", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"] {
