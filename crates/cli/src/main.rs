@@ -51,12 +51,12 @@ fn as_verb(fault: Fault) -> Fault {
 /// Runs the verb. A measuring verb without `--launcher` runs as one job if a launcher started several
 /// processes of it; every other verb runs in each process by itself.
 fn perform(cli: &Cli) -> Result<(), Fault> {
-    match (cli.measured(), rank::place()) {
-        (Some((measuring, over)), Some(place)) if measuring.launcher.is_none() => {
-            rank::run(place, measuring, over, |ranks| act(cli, Some(ranks)))
-        }
-        _ => act(cli, None),
+    if let Some((measuring, over)) = cli.measured().filter(|(measuring, _)| measuring.launcher.is_none())
+        && let Some(place) = rank::place()?
+    {
+        return rank::run(place, measuring, over, |ranks| act(cli, Some(ranks)));
     }
+    act(cli, None)
 }
 
 fn act(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {

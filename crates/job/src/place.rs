@@ -2,6 +2,7 @@
 //! identity of its machine.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// The rank of a process and the size of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,18 +33,39 @@ pub fn has_elder_here() -> bool {
     local.and_then(|rank| rank.parse::<usize>().ok()).is_some_and(|rank| rank > 0)
 }
 
+/// The variables of a launcher that name no process of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{rank}='{ranked}' and {procs}='{counted}' name no process of a job: unset them, or start netdyno by its launcher"
+)]
+pub struct NoPlace {
+    /// The name of the variable of the rank, and its value.
+    rank: &'static str,
+    ranked: String,
+    /// The name of the variable of the size, and its value.
+    procs: &'static str,
+    counted: String,
+}
+
 impl Place {
     /// Returns the place of this process, or `None` if no launcher has started it.
-    pub fn of_this_process() -> Option<Self> {
+    ///
+    /// # Errors
+    /// The variables of a launcher contradict each other.
+    pub fn of_this_process() -> Result<Option<Self>, NoPlace> {
         Self::told_by(|name| std::env::var(name).ok())
     }
 
-    fn told_by(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let number = |name: &str| variable(name)?.parse().ok();
-        NAMES.iter().find_map(|(rank, procs)| {
-            let place = Self { rank: number(rank)?, procs: number(procs)? };
-            (place.rank < place.procs).then_some(place)
-        })
+    /// Takes the first launcher that tells both variables.
+    fn told_by(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, NoPlace> {
+        let told = NAMES.into_iter().find_map(|(rank, procs)| {
+            Some(NoPlace { rank, ranked: variable(rank)?, procs, counted: variable(procs)? })
+        });
+        let Some(told) = told else { return Ok(None) };
+        match (told.ranked.parse(), told.counted.parse()) {
+            (Ok(rank), Ok(procs)) if rank < procs => Ok(Some(Self { rank, procs })),
+            _ => Err(told),
+        }
     }
 }
 
@@ -57,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_launcher_is_understood_and_nonsense_is_none() {
+    fn every_launcher_is_understood_and_nonsense_is_refused() {
         let told = |text: &'static str| {
             Place::told_by(move |name| {
                 text.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
             })
         };
-        let second = Some(Place { rank: 1, procs: 4 });
+        let second = Ok(Some(Place { rank: 1, procs: 4 }));
         for text in [
             "PMI_RANK=1 PMI_SIZE=4",
             "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4",
@@ -73,15 +95,12 @@ mod tests {
         ] {
             assert_eq!(told(text), second, "{text}");
         }
-        for text in [
-            "",
-            "PMI_RANK=1",
-            "SLURM_PROCID=0 SLURM_NTASKS=4",
-            "PMI_RANK=4 PMI_SIZE=4",
-            "PMI_RANK=-1 PMI_SIZE=4",
-            "PMI_RANK=a PMI_SIZE=b",
-        ] {
-            assert_eq!(told(text), None, "{text}");
+        for text in ["", "PMI_RANK=1", "SLURM_PROCID=0 SLURM_NTASKS=4"] {
+            assert_eq!(told(text), Ok(None), "{text}");
+        }
+        for text in ["PMI_RANK=4 PMI_SIZE=4", "PMI_RANK=-1 PMI_SIZE=4", "PMI_RANK=a PMI_SIZE=b"] {
+            let error = told(text).unwrap_err().to_string();
+            assert!(error.starts_with("PMI_RANK='") && error.contains("unset them"), "{error}");
         }
     }
 }

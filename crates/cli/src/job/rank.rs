@@ -33,13 +33,15 @@ const GRACE: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Returns the place of this process, if it is in a job of several.
-pub fn place() -> Option<Place> {
-    Place::of_this_process().filter(|place| place.procs > 1)
+pub fn place() -> Result<Option<Place>, Fault> {
+    let place = Place::of_this_process().map_err(|error| Fault::BadInput(error.to_string()))?;
+    Ok(place.filter(|place| place.procs > 1))
 }
 
 /// Silences an error on every rank but 0, because all processes of the job find the same one.
 pub fn said_once(fault: Fault) -> Fault {
-    if place().is_some_and(|place| place.rank > 0) { Fault::Quiet(fault.code()) } else { fault }
+    let is_another = |place: Option<Place>| place.is_some_and(|place| place.rank > 0);
+    if place().is_ok_and(is_another) { Fault::Quiet(fault.code()) } else { fault }
 }
 
 /// Silences an error on all processes of a host but the first, because all of them find the same one.

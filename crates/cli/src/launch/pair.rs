@@ -110,7 +110,10 @@ impl<'a> Pair<'a> {
                     return Err(self.aftermath(rank, Failure::Ended(end.to_string())));
                 }
                 None if Instant::now() > silent_at => {
-                    return Err(End::Failed(format!("nothing was heard for {SILENCE:?}; stopped")));
+                    let place = self.workers.place(REQUESTER);
+                    return Err(End::Failed(format!(
+                        "the requester ({place}) has said nothing for {SILENCE:?}; stopped"
+                    )));
                 }
                 None => {}
             }

@@ -22,8 +22,8 @@ pub const EXAMPLES: &[Examples] = &[(
     "breakdown",
     [
         ("netdyno breakdown --over am+udp", "one layer"),
-        ("netdyno breakdown --over udp,tcp --size 1024", "system calls with 1 KiB"),
-        ("netdyno breakdown --over am+shm,am+udp --out costs.json", "keep the record for a report"),
+        ("netdyno breakdown --over udp,tcp --size 1024", "1 KiB in system calls"),
+        ("netdyno breakdown --over am+shm --out s.json", "keep the record"),
     ],
 )];
 

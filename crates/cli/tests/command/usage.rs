@@ -11,6 +11,7 @@ use std::time::Duration;
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 const VERBS: &[&str] = &[
     "logp",
+    "breakdown",
     "bulk",
     "completion",
     "contention",
@@ -65,8 +66,17 @@ fn a_short_help_fits_a_terminal_and_begins_with_examples() {
 
 #[test]
 fn options_have_headings_and_braces_stay() {
-    let verbs =
-        ["logp", "bulk", "completion", "contention", "onesided", "overlap", "registration", "utilisation"];
+    let verbs = [
+        "logp",
+        "breakdown",
+        "bulk",
+        "completion",
+        "contention",
+        "onesided",
+        "overlap",
+        "registration",
+        "utilisation",
+    ];
     for verb in verbs {
         let text = stdout_of(&[verb, "--help"]);
         for heading in [
@@ -164,6 +174,17 @@ fn a_mistake_is_one_line_that_says_what_to_do() {
         assert!(text.starts_with("error: ") && text.lines().count() == 1, "{args:?}: {text}");
         assert!(text.contains(says) && !text.contains(never), "{args:?}: {text}");
         assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn variables_of_a_launcher_that_contradict_each_other_are_refused() {
+    for (rank, procs) in [("5", "2"), ("abc", "2"), ("-1", "2"), ("0", "")] {
+        let mut command = netdyno(&["logp", "--over", "sim", "--truth", TRUTH]);
+        let output = command.env("PMI_RANK", rank).env("PMI_SIZE", procs).output().unwrap();
+        let line = stderr(&output);
+        assert_eq!((output.status.code(), line.lines().count()), (Some(2), 1), "{line}");
+        assert!(line.contains(&format!("PMI_RANK='{rank}' and PMI_SIZE='{procs}'")), "{line}");
     }
 }
 

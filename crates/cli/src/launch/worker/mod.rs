@@ -98,7 +98,8 @@ fn enter(address: SocketAddr) -> Result<Connection, Fault> {
             secret::VARIABLE
         ))
     })?;
-    rendezvous::enter(address, &key, Place::of_this_process())
+    let place = Place::of_this_process().map_err(|error| Fault::BadInput(error.to_string()))?;
+    rendezvous::enter(address, &key, place)
         .map_err(|error| Fault::Failed(format!("the launching side at {address}: {error}")))
 }
 
