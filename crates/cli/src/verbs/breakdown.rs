@@ -27,11 +27,15 @@ pub const EXAMPLES: &[Examples] = &[(
     ],
 )];
 
+/// The options of measuring verbs that mean nothing here.
+const MEANINGLESS: [&str; 6] = ["faults", "dials", "profile", "peer", "bind", "wait"];
+
 /// Measure what each step of a message costs
 ///
 /// System calls, a plain exchange, and each operation of the layer, with its steps and the part that no step
 /// explains (docs/breakdown.md).
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| if MEANINGLESS.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg }))]
 pub struct BreakdownArgs {
     /// What is measured, and how.
     #[command(flatten)]
@@ -44,12 +48,17 @@ pub fn run(args: &BreakdownArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> 
     all_able(&bench.over, Layer::has_parts, "operations that are made in parts", "use")?;
     let measuring = &bench.measuring;
     let meaningless = [
-        ("--faults", bench.faults.is_some(), "both ends are one process, and nothing is lost"),
-        ("--peer", measuring.peer.is_some(), "both ends are one process"),
-        ("--wait", !measuring.waits().is_empty(), "it always polls"),
+        ("--faults", bench.faults.is_some()),
+        ("--dials", bench.dials.is_some()),
+        ("--profile", bench.profile.is_some()),
+        ("--peer", measuring.peer.is_some()),
+        ("--bind", measuring.bind.is_some()),
+        ("--wait", !measuring.waits().is_empty()),
     ];
-    if let Some((option, _, reason)) = meaningless.into_iter().find(|(_, is_given, _)| *is_given) {
-        return Err(Fault::BadInput(format!("breakdown takes no {option}: {reason}")));
+    if let Some((option, _)) = meaningless.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Fault::BadInput(format!(
+            "breakdown has both ends in one process, which poll each other undisturbed: leave {option} away"
+        )));
     }
     campaign::run(Box::new(BreakingDown), bench, ranks)
 }

@@ -56,8 +56,10 @@ fn bad_input_is_one_line_and_exit_code_2() {
             "mpi has no operations that are made in parts: use am+shm, am+udp, udp, tcp, sim",
         ),
         (&["breakdown", "--over", "udp,vi+shm"], "vi+shm has no operations that are made in parts"),
-        (&["breakdown", "--over", "udp", "--wait", "block"], "takes no --wait"),
-        (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "takes no --faults"),
+        (&["breakdown", "--over", "udp", "--wait", "block"], "leave --wait away"),
+        (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "leave --faults away"),
+        (&["breakdown", "--over", "am+udp", "--dials", "latency=5us"], "leave --dials away"),
+        (&["breakdown", "--over", "am+udp", "--bind", "127.0.0.1"], "leave --bind away"),
         (&["breakdown", "--over", "am+udp", "--size", "64KiB"], "--size"),
         (&["breakdown", "--over", "udp", "--size", "1MiB"], "--size"),
     ];
