@@ -53,9 +53,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["breakdown", "--over", "sim"], "--truth"),
         (
             &["breakdown", "--over", "mpi"],
-            "mpi has no operations that are made in parts: use am+shm, am+udp, udp, tcp, sim",
+            "mpi has no operations that are made in parts: use am+shm, am+udp, vi+shm, vi+udp, udp, tcp, sim",
         ),
-        (&["breakdown", "--over", "udp,vi+shm"], "vi+shm has no operations that are made in parts"),
+        (&["breakdown", "--over", "udp,am+xdp"], "am+xdp has no operations that are made in parts"),
         (&["breakdown", "--over", "udp", "--wait", "block"], "leave --wait away"),
         (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "leave --faults away"),
         (&["breakdown", "--over", "am+udp", "--dials", "latency=5us"], "leave --dials away"),

@@ -16,6 +16,8 @@ fn every_layer_has_its_tables() {
     let layers = [
         ("am+shm", &[Table::Exchange, Table::Operation][..]),
         ("am+udp", &[Table::Crossing, Table::Exchange, Table::Operation]),
+        ("vi+shm", &[Table::Exchange, Table::Operation]),
+        ("vi+udp", &[Table::Crossing, Table::Exchange, Table::Operation]),
         ("udp", &[Table::Crossing, Table::Exchange]),
         ("tcp", &[Table::Crossing, Table::Exchange]),
     ];

@@ -219,7 +219,10 @@ impl Layer {
 
     /// Returns whether the operations of the layer can be made in parts.
     pub const fn has_parts(self) -> bool {
-        matches!(self, Self::AmShm | Self::AmUdp | Self::Udp | Self::Tcp | Self::Sim)
+        matches!(
+            self,
+            Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Udp | Self::Tcp | Self::Sim
+        )
     }
 
     /// Returns whether processes put bytes into the memory of another process and get bytes from there.

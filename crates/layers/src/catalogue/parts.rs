@@ -1,7 +1,7 @@
 //! Opening of a layer in one process, to break its operations down.
 
 use super::Layer;
-use crate::parts::{PartsOptions, am, tcp, udp};
+use crate::parts::{PartsOptions, am, tcp, udp, vi};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
 
@@ -13,6 +13,8 @@ pub fn open(layer: Layer, options: PartsOptions) -> Result<Box<dyn Subject>, Lay
     match layer {
         Layer::AmShm => am::over_shm(options),
         Layer::AmUdp => am::over_udp(options),
+        Layer::ViShm => vi::over_shm(options),
+        Layer::ViUdp => vi::over_udp(options),
         Layer::Udp => udp::open(options),
         Layer::Tcp => tcp::open(options),
         _ => Err(LayerError(format!("the operations of {layer} cannot be made in parts"))),

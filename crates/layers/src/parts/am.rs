@@ -2,8 +2,8 @@
 
 use super::content::Content;
 use super::partner::{Partner, Server};
-use super::reliability::{self, ProtocolProbes};
-use super::{Parts, PartsOptions, TOGETHER, TRIPS, ring, wire};
+use super::reliability::{self, FlowControl, ProtocolProbes};
+use super::{Parts, PartsOptions, TOGETHER, TRIPS, lines, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_clock::ticks;
@@ -129,9 +129,9 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let probes = endpoints(&mut parts, &ends, window.into());
     let (asking, plain) = ring::exchange(&content);
     let (requester, server) = requester(Wire::Shm, size_bytes, window)?;
-    let (lines, of_lines) = ring::lines();
+    let (lines, of_lines) = lines::exchange();
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server, of_lines])?);
-    let lines = ring::line_trips(&mut parts, &partner, LINES, lines);
+    let lines = lines::round_trips(&mut parts, &partner, LINES, lines);
     let plain = ring::round_trips(&mut parts, &partner, PLAIN, asking);
     let trip = round_trips(&mut parts, &partner, requester);
 
@@ -210,30 +210,6 @@ pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let poll = poll_itself(&probes, system).map(|(probe, times)| (probe, 2.0 * times));
     round_trip_over_udp(&mut parts, [trip, plain, clock], &poll, protocol);
     Ok(parts.subject())
-}
-
-/// What the flow control of a step takes: all that the connection does, without the parts that are shown apart.
-struct FlowControl {
-    request: Vec<(usize, f64)>,
-    take_request: Vec<(usize, f64)>,
-    take_and_reply: Vec<(usize, f64)>,
-    take_reply: Vec<(usize, f64)>,
-}
-
-impl FlowControl {
-    fn of(protocol: ProtocolProbes) -> Self {
-        let (checked, sent) = ([protocol.check], [protocol.format, protocol.checksum, protocol.copy]);
-        let without = |probe, parts: &[usize]| {
-            let parts = parts.iter().map(|part| (*part, -1.0));
-            std::iter::once((probe, 1.0)).chain(parts).collect::<Vec<_>>()
-        };
-        Self {
-            request: without(protocol.request, &sent),
-            take_request: without(protocol.take_request, &checked),
-            take_and_reply: without(protocol.take_and_reply, &[&checked[..], &sent].concat()),
-            take_reply: without(protocol.take_reply, &checked),
-        }
-    }
 }
 
 /// Adds the operations of messages. `system` has the probes of a send, of a receive, of a receive in vain and of the

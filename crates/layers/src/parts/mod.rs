@@ -6,16 +6,19 @@
 //! A part of an operation is made by the code that the operation uses: the message ring of `netdyno-host`, the
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
-//! * `am`, `udp` and `tcp` are the layers. `wire`, `ring` and `reliability` are their parts, and `content` is
-//!   what their messages carry.
+//! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines` and `reliability` are their parts, and
+//!   `content` is what their messages carry.
 
 pub(crate) mod am;
 mod content;
+mod lane;
+mod lines;
 pub(crate) mod partner;
 mod reliability;
 mod ring;
 pub(crate) mod tcp;
 pub(crate) mod udp;
+pub(crate) mod vi;
 mod wire;
 
 use crate::time::{RealTime, in_real_time};

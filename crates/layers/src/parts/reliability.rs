@@ -32,6 +32,30 @@ pub(super) struct ProtocolProbes {
     pub(super) copy: usize,
 }
 
+/// What the flow control of a step takes: all that the connection does, without the parts that are shown apart.
+pub(super) struct FlowControl {
+    pub(super) request: Vec<(usize, f64)>,
+    pub(super) take_request: Vec<(usize, f64)>,
+    pub(super) take_and_reply: Vec<(usize, f64)>,
+    pub(super) take_reply: Vec<(usize, f64)>,
+}
+
+impl FlowControl {
+    pub(super) fn of(protocol: ProtocolProbes) -> Self {
+        let (checked, sent) = ([protocol.check], [protocol.format, protocol.checksum, protocol.copy]);
+        let without = |probe, parts: &[usize]| {
+            let parts = parts.iter().map(|part| (*part, -1.0));
+            std::iter::once((probe, 1.0)).chain(parts).collect::<Vec<_>>()
+        };
+        Self {
+            request: without(protocol.request, &sent),
+            take_request: without(protocol.take_request, &checked),
+            take_and_reply: without(protocol.take_and_reply, &[&checked[..], &sent].concat()),
+            take_reply: without(protocol.take_reply, &checked),
+        }
+    }
+}
+
 /// Returns the length of the datagram of a message.
 pub(super) fn datagram_len(content: &Content) -> usize {
     datagram::HEADER_LEN + 8 * content.words.len() + content.payload.len()

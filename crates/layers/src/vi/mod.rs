@@ -9,7 +9,7 @@
 //!
 //! `rendezvous` connects VIs, `descriptors` lays out posted work, `requests` has requests and replies
 //! of one size and of any size, `messages` has messages into the memory of posted receives,
-//! `one_sided` has RDMA. `key` says where a peer may write.
+//! `one_sided` has RDMA. `pair` has two VIs in one process. `key` says where a peer may write.
 
 mod descriptors;
 pub(crate) mod group;
@@ -18,6 +18,7 @@ mod key;
 pub(crate) mod memory;
 mod messages;
 mod one_sided;
+pub(crate) mod pair;
 mod rendezvous;
 mod requests;
 

@@ -140,7 +140,8 @@ fn a_record_of_others_breaks_nothing() {
 #[test]
 fn every_layer_is_made_in_parts() {
     for layer in ALL.iter().filter(|layer| layer.has_parts() && layer.to_string() != "sim") {
-        for size_bytes in [0, 1, 32, 33, 1000] {
+        let is_short = layer.to_string() == "vi+shm";
+        for size_bytes in [0, 1, 32, 33, 1000].into_iter().filter(|bytes| !is_short || *bytes <= 32) {
             let mut subject = parts::open(*layer, PartsOptions { size_bytes, partner_cpu: None }).unwrap();
             let plan = BreakdownPlan { launch: 0, shape: None, budget_ns: 1e6, seed: 1 };
             let Data::Breakdown(data) = subject.measure(&Task::Breakdown(plan), &mut |_| {}).unwrap() else {

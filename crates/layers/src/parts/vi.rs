@@ -1,0 +1,214 @@
+//! Virtual Interfaces in parts, over shared memory and over UDP.
+
+use super::content::Content;
+use super::partner::{Partner, Server};
+use super::reliability::{self, FlowControl};
+use super::{Parts, PartsOptions, TRIPS, lane, lines, wire};
+use crate::payload::FILL;
+use crate::vi::at;
+use crate::vi::pair::ViEnd;
+use netdyno_clock::ticks;
+use netdyno_measure::breakdown::anatomy::Table;
+use netdyno_measure::layer::LayerError;
+use netdyno_measure::task::Subject;
+use netdyno_protocol::frame::slot::MAX_WORDS;
+use netdyno_stack::vi::{Side, WireKind};
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+/// The largest message that a line of the lane holds beside its head.
+const IN_LINE_BYTES: usize = 32;
+/// The indices of the servers of the partner.
+const PLAIN: usize = 0;
+const ENDS: usize = 1;
+const LINES: usize = 2;
+
+/// The probes of two ends.
+struct ViProbes {
+    post_send: usize,
+    reap_send: usize,
+    reap_receive: usize,
+    post_receive: usize,
+    in_vain: usize,
+}
+
+/// Opens both ends over shared memory.
+pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+    let PartsOptions { size_bytes, partner_cpu } = options;
+    if size_bytes > IN_LINE_BYTES {
+        return Err(LayerError(format!(
+            "breakdown over vi+shm has messages of up to {IN_LINE_BYTES} bytes: use a smaller --size"
+        )));
+    }
+    let wires = || [WireKind::Shm, WireKind::Shm];
+    let mut parts = Parts::new();
+    let slots = lane::slots(&mut parts);
+    let probes = ends(&mut parts, ViEnd::pair(wires(), size_bytes)?);
+    let (asking, plain) = lane::exchange();
+    let (of_lines, line_server) = lines::exchange();
+    let (requester, server) = requester(ViEnd::pair(wires(), size_bytes)?);
+    let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server, line_server])?);
+    let of_lines = lines::round_trips(&mut parts, &partner, LINES, of_lines);
+    let plain = lane::round_trips(&mut parts, &partner, PLAIN, asking);
+    let trip = round_trips(&mut parts, &partner, requester);
+
+    let (write, read) = ([(slots.write, 1.0)], [(slots.read, 1.0)]);
+    parts.operation(
+        Table::Exchange,
+        "plain round trip",
+        plain,
+        &[
+            ("2 lines", &[(of_lines, 1.0)]),
+            ("2 writes", &[(slots.write, 2.0)]),
+            ("2 reads", &[(slots.read, 2.0)]),
+        ],
+    );
+    operations(&mut parts, &probes, &[("write line", &write)], &[("read line", &read)]);
+    parts.operation(
+        Table::Operation,
+        "round trip",
+        trip,
+        &[("plain exchange", &[(plain, 1.0)]), ("reap, post receive", &queues(&probes))],
+    );
+    Ok(parts.subject())
+}
+
+/// Opens both ends over UDP.
+pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+    let PartsOptions { size_bytes, partner_cpu } = options;
+    let wires = || [(); 2].map(|()| WireKind::Udp(at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))));
+    // A message is a request of the reliability protocol, with the head of the message as its words.
+    let content = Content { words: vec![1; MAX_WORDS], payload: vec![FILL; size_bytes] };
+    let len = reliability::datagram_len(&content);
+    let mut parts = Parts::new();
+    let system = wire::system_calls(&mut parts, len)?;
+    let protocol = reliability::protocol(&mut parts, &content);
+    let flow = FlowControl::of(protocol);
+    let probes = ends(&mut parts, ViEnd::pair(wires(), size_bytes)?);
+    let (asking, plain) = wire::exchange()?;
+    let (requester, server) = requester(ViEnd::pair(wires(), size_bytes)?);
+    let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
+    let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);
+    let trip = round_trips(&mut parts, &partner, requester);
+
+    wire::plain_exchange(&mut parts, plain, system);
+    // A poll does this whatever arrives.
+    let poll = [(probes.in_vain, 1.0), (system.in_vain, -1.0)];
+    operations(
+        &mut parts,
+        &probes,
+        &[
+            ("flow control", &flow.request),
+            ("format", &[(protocol.format, 1.0)]),
+            ("checksum", &[(protocol.checksum, 1.0)]),
+            ("send", &[(system.send, 1.0)]),
+        ],
+        &[
+            ("poll", &poll),
+            ("receive", &[(system.receive, 1.0)]),
+            ("check", &[(protocol.check, 1.0)]),
+            ("flow control", &flow.take_request),
+        ],
+    );
+    let twice =
+        |terms: &[(usize, f64)]| terms.iter().map(|(probe, times)| (*probe, 2.0 * times)).collect::<Vec<_>>();
+    parts.operation(
+        Table::Operation,
+        "round trip",
+        trip,
+        &[
+            ("plain exchange", &[(plain, 1.0)]),
+            ("2 polls", &twice(&poll)),
+            ("flow control", &twice(&[&flow.request[..], &flow.take_request].concat())),
+            ("format", &[(protocol.format, 2.0)]),
+            ("checksum", &[(protocol.checksum, 2.0)]),
+            ("check", &[(protocol.check, 2.0)]),
+            ("reap, post receive", &queues(&probes)),
+        ],
+    );
+    Ok(parts.subject())
+}
+
+/// Returns what the queues take in a round trip: of each side, reaping its send and posting its receive.
+fn queues(probes: &ViProbes) -> [(usize, f64); 2] {
+    [(probes.reap_send, 2.0), (probes.post_receive, 2.0)]
+}
+
+/// Adds the operations of messages, with the steps of those that send and that receive.
+fn operations(
+    parts: &mut Parts,
+    probes: &ViProbes,
+    sending: &[(&str, &[(usize, f64)])],
+    receiving: &[(&str, &[(usize, f64)])],
+) {
+    parts.operation(Table::Operation, "post send", probes.post_send, sending);
+    parts.operation(Table::Operation, "reap send", probes.reap_send, &[]);
+    parts.operation(Table::Operation, "reap receive", probes.reap_receive, receiving);
+    parts.operation(Table::Operation, "post receive", probes.post_receive, &[]);
+    parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
+}
+
+/// Adds the runs of two ends within a thread: one message at a time.
+fn ends(parts: &mut Parts, pair: [ViEnd; 2]) -> ViProbes {
+    let pair = Rc::new(RefCell::new(pair));
+    let of_run = Rc::clone(&pair);
+    let names = ["post send", "reap send", "reap receive", "post receive"];
+    let [post_send, reap_send, reap_receive, post_receive] = parts.run(1, names, move |_| {
+        let [one, other] = &mut *of_run.borrow_mut();
+        let there = message(one, other)?;
+        // The answer acknowledges the message, so that none waits for its timer.
+        let back = message(other, one)?;
+        Ok(std::array::from_fn(|at| there[at].midpoint(back[at])))
+    });
+    let in_vain = parts.simple("poll in vain", move || {
+        black_box(pair.borrow_mut()[0].is_done(Side::Receive).is_ok());
+    });
+    ViProbes { post_send, reap_send, reap_receive, post_receive, in_vain }
+}
+
+/// Sends a message. Returns the ticks of posting and reaping the send, and of reaping and posting the receive.
+fn message(sender: &mut ViEnd, receiver: &mut ViEnd) -> Result<[u64; 4], LayerError> {
+    let began = ticks::now();
+    sender.post_send()?;
+    let posted = ticks::now();
+    while !sender.is_done(Side::Send)? {}
+    let reaped = ticks::now();
+    while !receiver.is_done(Side::Receive)? {}
+    let received = ticks::now();
+    receiver.post_receive()?;
+    Ok([posted - began, reaped - posted, received - reaped, ticks::now() - received])
+}
+
+/// Returns the end that asks, and the server of the end that answers.
+fn requester([requester, mut replier]: [ViEnd; 2]) -> (ViEnd, Server) {
+    let server = move || {
+        let is_there = replier.is_done(Side::Receive)?;
+        if is_there {
+            replier.post_receive()?;
+            replier.post_send()?;
+            while !replier.is_done(Side::Send)? {}
+        }
+        Ok(is_there)
+    };
+    (requester, Box::new(server))
+}
+
+/// Adds round trips with the partner. Returns the index of the probe.
+fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, mut requester: ViEnd) -> usize {
+    let partner = Rc::clone(partner);
+    let [probe] = parts.run(TRIPS, ["round trip"], move |count| {
+        partner.answering(ENDS, || {
+            let began = ticks::now();
+            for _ in 0..count {
+                requester.post_send()?;
+                while !requester.is_done(Side::Send)? {}
+                partner.until(|| requester.is_done(Side::Receive))?;
+                requester.post_receive()?;
+            }
+            Ok([ticks::now() - began])
+        })
+    });
+    probe
+}
