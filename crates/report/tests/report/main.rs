@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod breakdown;
 mod bulk;
 mod checks;
 mod comparisons;

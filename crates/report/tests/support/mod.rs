@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses only a part")]
 
-use netdyno_layers::sim::{SimMessenger, SimRegistrar};
+use netdyno_layers::sim::{SimMessenger, SimParts, SimRegistrar};
+use netdyno_measure::breakdown;
+use netdyno_measure::breakdown::data::BreakdownLaunch;
+use netdyno_measure::breakdown::pattern::BreakdownPlan;
 use netdyno_measure::bulk::data::{BulkLaunch, Direction};
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::signature::SignaturePlan;
@@ -188,6 +191,23 @@ pub fn completion_layer(name: &str, way: &str, truth: &str, launches: usize) -> 
     let found = Found::Completion(extracted.found);
     let result = measured(name, 1, extracted.parameters, found, extracted.doubts);
     LayerResult { label: Some(way.into()), wait: way.into(), ..result }
+}
+
+/// Returns the result of `breakdown` for a simulated layer.
+pub fn breakdown_layer(name: &str, truth: &str, launches: usize) -> LayerResult {
+    let truth: Truth = truth.parse().expect("a truth");
+    let mut shape = None;
+    let launches: Vec<BreakdownLaunch> = (0..launches)
+        .map(|launch| {
+            let plan = BreakdownPlan { launch, shape: shape.clone(), budget_ns: 1e7, seed: launch as u64 };
+            let mut layer = SimParts::of(&truth, launch as u64);
+            let data = breakdown::pattern::run(&mut layer, &plan, &mut |_| {}).expect("a launch");
+            shape = Some(data.shape.clone());
+            data
+        })
+        .collect();
+    let extracted = breakdown::extract::extract(&launches, 0.95, 0.02).expect("launches of the same shape");
+    measured(name, 32, extracted.parameters, Found::Breakdown(extracted.found), extracted.doubts)
 }
 
 /// Measures the costs of registering up to 1 MiB of memory, in `launches` launches.
