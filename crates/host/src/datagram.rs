@@ -5,13 +5,14 @@
 
 mod carrier;
 mod faulty;
+mod gro;
 mod gso;
 mod socket;
 mod xdp;
 
 pub use carrier::Carrier;
 pub use faulty::FaultyWire;
-pub use gso::{Datagrams, ROOM};
+pub use gro::{Datagrams, ROOM};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 pub use socket::{DatagramSocket, SocketError};
@@ -43,8 +44,14 @@ pub trait DatagramWire: AsFd {
     /// The wire may deliver datagrams of other senders all the same.
     fn set_only_peer(&mut self, peer: Option<SocketAddr>);
 
-    /// Sends a datagram. A full-length datagram may wait in a batch until [`DatagramWire::flush`].
-    fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64);
+    /// Sends a datagram at once, behind those that wait in the batch.
+    fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+        self.join(to, datagram, now_ns);
+        self.flush();
+    }
+
+    /// Appends a datagram to the batch. It may wait there until [`DatagramWire::flush`].
+    fn join(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64);
 
     /// Sends the datagrams that wait in the batch.
     fn flush(&mut self);

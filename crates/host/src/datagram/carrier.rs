@@ -62,6 +62,11 @@ impl DatagramWire for Carrier {
     }
 
     #[inline]
+    fn join(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+        either!(self, wire => wire.join(to, datagram, now_ns));
+    }
+
+    #[inline]
     fn flush(&mut self) {
         either!(self, wire => wire.flush());
     }

@@ -57,7 +57,7 @@ impl<W: DatagramWire> FaultyWire<W> {
         let Delaying { injector, held, count } = &mut **delaying;
         injector.inject(datagram, now_ns, |bytes, held_ns| {
             if held_ns == 0 {
-                return wire.send(to, bytes, now_ns);
+                return wire.join(to, bytes, now_ns);
             }
             *count += 1;
             held.push(Reverse(Held { at_ns: now_ns + held_ns, nth: *count, to, bytes: bytes.to_vec() }));
@@ -90,6 +90,17 @@ impl<W: DatagramWire> DatagramWire for FaultyWire<W> {
     fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         match self.delaying {
             None => self.wire.send(to, datagram, now_ns),
+            Some(_) => {
+                self.inject(to, datagram, now_ns);
+                self.wire.flush();
+            }
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+        match self.delaying {
+            None => self.wire.join(to, datagram, now_ns),
             Some(_) => self.inject(to, datagram, now_ns),
         }
     }
@@ -117,7 +128,7 @@ impl<W: DatagramWire> DatagramWire for FaultyWire<W> {
         while self.release_ns().is_some_and(|at_ns| at_ns <= now_ns)
             && let Some(Reverse(held)) = self.delaying.as_mut().and_then(|delaying| delaying.held.pop())
         {
-            self.wire.send(held.to, &held.bytes, now_ns);
+            self.wire.join(held.to, &held.bytes, now_ns);
         }
         self.wire.flush();
         self.wire.on_time(now_ns);
@@ -176,7 +187,7 @@ mod tests {
         let (mut a, mut b) = pair(Faults { loss: 0.2, duplicate: 0.1, corrupt: 0.2, ..Faults::NONE });
         let mut came = Vec::new();
         for _ in 0..20 {
-            (0..50).for_each(|n| a.send(b.local(), &[n; LONGEST], 0));
+            (0..50).for_each(|n| a.join(b.local(), &[n; LONGEST], 0));
             a.flush();
             came.extend(all_that_comes(&mut b));
         }

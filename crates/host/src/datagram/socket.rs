@@ -1,11 +1,11 @@
 //! A nonblocking UDP socket.
 //!
-//! Runs of full-length datagrams are sent and received as GSO and GRO batches where the system supports that.
+//! Runs of equally long datagrams are sent and received as GSO and GRO batches where the system supports that.
 //! All other datagrams use single sends and receives, which have the lowest latency.
 
 use super::DatagramWire;
-use super::gso::{self, Datagrams, Gathering, GsoBatch, ROOM};
-use netdyno_protocol::frame::datagram::LONGEST;
+use super::gro::{Datagrams, Gathering};
+use super::gso::GsoBatch;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -63,10 +63,9 @@ pub struct DatagramSocket {
     only_peer: Option<SocketAddr>,
     /// Datagrams of other senders may be queued, because they arrived before the socket was connected.
     may_hold_others: bool,
-    /// Full-length datagrams that wait to be sent as one GSO batch.
+    /// Datagrams that wait to be sent as one GSO batch.
     batch: GsoBatch,
-    /// Present once GRO is enabled on the socket.
-    gathering: Option<Gathering>,
+    gathering: Gathering,
     refused: u64,
 }
 
@@ -103,27 +102,19 @@ impl DatagramSocket {
             only_peer: None,
             may_hold_others: true,
             batch: GsoBatch::default(),
-            gathering: None,
+            gathering: Gathering::default(),
             refused: 0,
         })
     }
 
-    /// Appends a datagram to the batch. A shorter datagram ends the batch.
-    fn join(&mut self, to: SocketAddr, datagram: &[u8]) {
-        if !self.batch.takes(to, datagram) {
-            self.flush();
-        }
-        self.batch.push(to, datagram);
-        if datagram.len() < LONGEST {
-            self.flush();
-        }
-    }
-
-    #[inline(never)]
+    /// Sends the batch in one call if it has several datagrams.
+    #[inline]
     fn depart(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
-        if !batch.send(&self.socket, self.only_peer.is_some()) {
-            let to = batch.to();
+        let to = batch.to();
+        if let Some(datagram) = batch.alone() {
+            self.transmit(to, datagram);
+        } else if !batch.send(&self.socket, self.only_peer.is_some()) {
             batch.datagrams().for_each(|datagram| self.transmit(to, datagram));
         }
         batch.clear();
@@ -175,11 +166,16 @@ impl DatagramWire for DatagramSocket {
 
     #[inline]
     fn send(&mut self, to: SocketAddr, datagram: &[u8], _now_ns: u64) {
-        if datagram.len() < LONGEST && self.batch.is_empty() {
-            self.transmit(to, datagram);
-        } else {
-            self.join(to, datagram);
+        self.flush();
+        self.transmit(to, datagram);
+    }
+
+    #[inline]
+    fn join(&mut self, to: SocketAddr, datagram: &[u8], _now_ns: u64) {
+        if !self.batch.takes(to, datagram) {
+            self.depart();
         }
+        self.batch.push(to, datagram);
     }
 
     #[inline]
@@ -192,22 +188,19 @@ impl DatagramWire for DatagramSocket {
     #[inline]
     fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
         for _ in 0..OLD_ERRORS {
-            let result = match (self.only_peer, &mut self.gathering) {
-                (peer, Some(gathering)) => gso::receive(&self.socket, room, gathering, peer),
-                (Some(peer), None) if !self.may_hold_others => {
-                    self.socket.recv(room).map(|len| (len, peer).into())
-                }
+            let result = match self.only_peer {
+                peer if self.gathering.is_active() => self.gathering.receive(&self.socket, room, peer),
+                Some(peer) if !self.may_hold_others => self.socket.recv(room).map(|len| (len, peer).into()),
                 _ => self.socket.recv_from(room).map(Datagrams::from),
             };
             match result {
                 Ok(datagrams) => {
-                    if datagrams.len == LONGEST && self.gathering.is_none() && room.len() >= ROOM {
-                        self.gathering = gso::gather(&self.socket);
-                    }
+                    self.gathering.note(&self.socket, &datagrams, room.len());
                     return Some(datagrams);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.may_hold_others = false;
+                    self.gathering.note_empty(&self.socket);
                     return None;
                 }
                 // The error belongs to an earlier datagram that no socket received. Peer timeouts handle that
@@ -247,6 +240,7 @@ fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 mod tests {
     use super::*;
     use crate::datagram::tests::{ANY, all_that_comes, wait_for};
+    use netdyno_protocol::frame::datagram::LONGEST;
     use std::time::Duration;
 
     #[test]
@@ -309,15 +303,19 @@ mod tests {
                 a.set_only_peer(Some(b.local()));
                 b.set_only_peer(Some(a.local()));
             }
-            for lens in
-                [vec![LONGEST; 100], vec![10; 3], [vec![LONGEST; 45], vec![1, LONGEST, 7, 7]].concat()]
-            {
+            for lens in [
+                vec![LONGEST; 100],
+                vec![10; 3],
+                vec![72; 200],
+                vec![48, 72, 72, 40],
+                [vec![LONGEST; 45], vec![1, LONGEST, 7, 7]].concat(),
+            ] {
                 let sent: Vec<Vec<u8>> = lens.iter().zip(1_u8..).map(|(&len, n)| vec![n; len]).collect();
                 for datagram in &sent {
-                    a.send(b.local(), datagram, 0);
+                    a.join(b.local(), datagram, 0);
                 }
                 if !are_connected {
-                    a.send(c.local(), b"another", 0);
+                    a.join(c.local(), b"another", 0);
                 }
                 a.flush();
                 assert_eq!(all_that_comes(&mut b), sent);
@@ -325,7 +323,7 @@ mod tests {
                     assert_eq!(all_that_comes(&mut c), [b"another"]);
                 }
             }
-            assert!(b.gathering.is_some() && a.gathering.is_none());
+            assert!(b.gathering.is_active() && !a.gathering.is_active());
             assert_eq!((a.refused(), a.batch.is_refused()), (0, false));
         }
     }
@@ -337,9 +335,38 @@ mod tests {
         let mut b = DatagramSocket::bind(ANY).unwrap();
         a.batch = GsoBatch::refused();
         let sent = vec![vec![3; LONGEST]; 50];
-        sent.iter().for_each(|datagram| a.send(b.local(), datagram, 0));
+        sent.iter().for_each(|datagram| a.join(b.local(), datagram, 0));
         a.flush();
         assert_eq!(all_that_comes(&mut b), sent);
         assert_eq!(a.refused(), 0);
+    }
+
+    #[test]
+    fn a_datagram_that_is_sent_does_not_overtake_those_that_wait() {
+        let [mut a, mut b] = [(); 2].map(|()| DatagramSocket::bind(ANY).unwrap());
+        (0..10).for_each(|n| a.join(b.local(), &[n; 72], 0));
+        assert_eq!(b.receive(&mut [0; 100]), None);
+        a.send(b.local(), &[10; 72], 0);
+        assert_eq!(all_that_comes(&mut b), (0..=10).map(|n| vec![n; 72]).collect::<Vec<_>>());
+    }
+
+    /// A batch that arrives while the socket stops to gather is not taken for one datagram.
+    #[test]
+    fn a_socket_gathers_while_batches_come() {
+        let [mut a, mut b] = [(); 2].map(|()| DatagramSocket::bind(ANY).unwrap());
+        for _ in 0..3 {
+            let batch = vec![vec![1; 72]; 30];
+            for _ in 0..2 {
+                batch.iter().for_each(|datagram| a.join(b.local(), datagram, 0));
+                a.flush();
+                assert_eq!(all_that_comes(&mut b), batch);
+            }
+            assert!(b.gathering.is_active());
+            for n in 0..200 {
+                a.send(b.local(), &[n; 40], 0);
+                assert_eq!(all_that_comes(&mut b), [vec![n; 40]]);
+            }
+            assert!(!b.gathering.is_active());
+        }
     }
 }

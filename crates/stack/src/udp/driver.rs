@@ -9,8 +9,10 @@ use netdyno_protocol::faults::Faults;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum number of datagrams, or batches, in one poll that handle nothing.
+/// Maximum number of datagrams, or batches, in one poll.
 const DATAGRAMS_AT_ONCE: usize = 16;
+/// Number of handled messages that ends a poll of a busy socket. Answers wait for the end of the poll.
+const MESSAGES_AT_ONCE: usize = 8;
 /// Polls in a row that do not empty the socket, after which timers run anyway. A timer usually waits until
 /// the socket is empty, because the awaited datagram may be in it; a flood must not stop the timers.
 const POLLS_IN_A_FLOOD: u32 = 64;
@@ -44,6 +46,8 @@ pub(crate) struct Driver {
     /// No timer of a connection is due before this time.
     deadline_ns: u64,
     polls_in_flood: u32,
+    /// The connections whose datagrams the current poll has taken.
+    touched: Vec<usize>,
     strays: Strays,
 }
 
@@ -55,6 +59,7 @@ impl Driver {
             room: vec![0; ROOM].into(),
             deadline_ns: u64::MAX,
             polls_in_flood: 0,
+            touched: Vec::new(),
             strays: Strays::default(),
         }
     }
@@ -76,21 +81,27 @@ impl Driver {
         self.expect(at_ns);
     }
 
-    /// Takes the datagrams of the socket until one handles something, and runs the timers that are due.
+    /// Takes the datagrams of the socket until one handles something, and runs the timers that are due. If the poll
+    /// before did not empty the socket, takes more of them. Each connection answers the datagrams of a poll together.
     #[inline]
     pub fn poll<C: Connections>(&mut self, connections: &mut C) -> Result<Polled, C::Lost> {
         let now_ns = self.clock.now_ns();
         let mut polled = Polled { handled: 0, is_drained: false, was_due: false };
+        // A look for more would delay the answer to the only datagram of a socket.
+        let enough = if self.polls_in_flood > 0 { MESSAGES_AT_ONCE } else { 1 };
+        let mut outcome = Ok(());
         for _ in 0..DATAGRAMS_AT_ONCE {
             let Some(datagrams) = self.socket.receive(&mut self.room) else {
                 polled.is_drained = true;
                 break;
             };
-            polled.handled = self.take(datagrams, connections, now_ns)?;
-            if polled.handled > 0 {
+            outcome = self.take(datagrams, connections, now_ns, &mut polled.handled);
+            if outcome.is_err() || polled.handled >= enough {
                 break;
             }
         }
+        self.answer(connections, now_ns);
+        outcome?;
         self.polls_in_flood = if polled.is_drained { 0 } else { self.polls_in_flood.saturating_add(1) };
         polled.was_due =
             now_ns >= self.deadline_ns() && (polled.is_drained || self.polls_in_flood >= POLLS_IN_A_FLOOD);
@@ -100,40 +111,41 @@ impl Driver {
         Ok(polled)
     }
 
-    /// Takes the datagrams in `room`, maybe of several connections. Each connection answers them together.
+    /// Takes the datagrams in `room`, maybe of several connections. Adds the number of messages to `handled`. After a
+    /// loss, the peers of the remaining datagrams send them again.
     #[inline]
     fn take<C: Connections>(
         &mut self,
         Datagrams { len, each, from }: Datagrams,
         connections: &mut C,
         now_ns: u64,
-    ) -> Result<usize, C::Lost> {
+        handled: &mut usize,
+    ) -> Result<(), C::Lost> {
         // An empty datagram belongs to no connection.
         self.strays.foreign += u64::from(len == 0);
-        let (mut handled, mut touched, mut lost) = (0, None, None);
         for bytes in self.room[..len].chunks(each) {
-            match connections.on_datagram(bytes, from, &mut self.socket, now_ns) {
-                Ok(Taken::Foreign) => self.strays.foreign += 1,
-                Ok(Taken::Malformed) => self.strays.malformed += 1,
-                Ok(Taken::Signal) => handled += 1,
-                Ok(Taken::By(index, count)) => {
-                    handled += count;
-                    if let Some(other) = touched.replace(index).filter(|other| *other != index) {
-                        let at_ns = connections.pump(other, &mut self.socket, now_ns);
-                        self.deadline_ns = self.deadline_ns.min(at_ns);
+            match connections.on_datagram(bytes, from, &mut self.socket, now_ns)? {
+                Taken::Foreign => self.strays.foreign += 1,
+                Taken::Malformed => self.strays.malformed += 1,
+                Taken::Signal => *handled += 1,
+                Taken::By(index, count) => {
+                    *handled += count;
+                    if self.touched.last() != Some(&index) && !self.touched.contains(&index) {
+                        self.touched.push(index);
                     }
-                }
-                // The peers of the remaining datagrams send them again.
-                Err(error) => {
-                    lost = Some(error);
-                    break;
                 }
             }
         }
-        if let Some(index) = touched {
-            self.pump(index, connections, now_ns);
+        Ok(())
+    }
+
+    /// Lets the connections answer whose datagrams were taken.
+    #[inline]
+    fn answer(&mut self, connections: &mut impl Connections, now_ns: u64) {
+        for nth in 0..self.touched.len() {
+            self.pump(self.touched[nth], connections, now_ns);
         }
-        lost.map_or(Ok(handled), Err)
+        self.touched.clear();
     }
 
     /// Runs all timers that are due.
@@ -253,8 +265,24 @@ mod tests {
         let ((mut driver, _peer), mut counted) = (pair(), Counted::default());
         let from = driver.socket.local();
         driver.room[..6].copy_from_slice(&[3, 3, u8::MAX, 3, 4, 3]);
-        let Ok(handled) = driver.take(Datagrams { len: 6, each: 1, from }, &mut counted, 0);
-        assert_eq!((handled, counted.pumped), (5, vec![3, 4, 3]));
+        let mut handled = 0;
+        let Ok(()) = driver.take(Datagrams { len: 6, each: 1, from }, &mut counted, 0, &mut handled);
+        driver.answer(&mut counted, 0);
+        assert_eq!((handled, counted.pumped), (5, vec![3, 4]));
         assert_eq!(driver.strays().foreign, 1);
+    }
+
+    /// The first datagram is answered at once, because it is usually the only one.
+    #[test]
+    fn a_poll_of_a_busy_socket_takes_many_datagrams() {
+        let ((mut driver, mut peer), mut counted) = (pair(), Counted::default());
+        let to = driver.socket.local();
+        (0..20).for_each(|n| peer.send(to, &[n % 2], 0));
+        let handled: Vec<usize> = (0..5).map(|_| poll(&mut driver, &mut counted).handled).collect();
+        assert_eq!(handled, [1, MESSAGES_AT_ONCE, MESSAGES_AT_ONCE, 3, 0]);
+        assert_eq!(counted.pumped, [0, 1, 0, 1, 0, 1, 0]);
+        peer.send(to, &[0], 0);
+        peer.send(to, &[0], 0);
+        assert_eq!(poll(&mut driver, &mut counted).handled, 1);
     }
 }

@@ -31,11 +31,11 @@ pub(crate) const LINGER_NS: u64 = LINGER.as_nanos() as u64;
 /// Number of goodbyes that are sent, because no goodbye is acknowledged.
 const GOODBYES: usize = 3;
 
-/// Sends all datagrams that a connection has ready.
+/// Appends all datagrams that a connection has ready to the batch of the socket. The caller flushes the socket.
 #[inline]
 pub(crate) fn transmit(socket: &mut Socket, to: SocketAddr, connection: &mut Connection, now_ns: u64) {
     while let Some(datagram) = connection.transmit(now_ns) {
-        socket.send(to, datagram, now_ns);
+        socket.join(to, datagram, now_ns);
     }
 }
 

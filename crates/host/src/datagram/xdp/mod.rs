@@ -24,7 +24,6 @@ use crate::ethernet::Ethernet;
 use crate::interface;
 use area::{Area, start_of};
 use neighbours::Neighbours;
-use netdyno_protocol::frame::datagram::LONGEST;
 use netdyno_protocol::frame::ethernet::{self, HEADERS_LEN, LinkEnd};
 use program::{Mode, Program};
 use queue::{Queue, RECEIVES, SENDS};
@@ -304,11 +303,11 @@ impl DatagramWire for XdpWire {
 
     /// Sends the datagram by the socket while no hardware address is known, which makes the kernel ask for it.
     #[inline]
-    fn send(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
+    fn join(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         let Some(headers) = self.routes.headers(to, datagram.len(), now_ns) else {
             self.vain_looks = RING_LOOKS;
             self.by_kernel += 1;
-            return self.socket.send(to, datagram, now_ns);
+            return self.socket.join(to, datagram, now_ns);
         };
         self.reclaim();
         if !self.put(&headers, datagram) {
@@ -321,9 +320,6 @@ impl DatagramWire for XdpWire {
             }
         }
         self.must_kick = true;
-        if datagram.len() < LONGEST {
-            self.kick();
-        }
     }
 
     #[inline]

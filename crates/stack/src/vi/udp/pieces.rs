@@ -132,7 +132,7 @@ impl Pieces {
         // deregistered.
         unsafe { gather(segments, bytes) };
         vi_fragment::seal(bytes);
-        means.socket.send(self.to, bytes, means.now_ns);
+        means.socket.join(self.to, bytes, means.now_ns);
         self.sending = (at + len < head.len).then_some((outgoing, at + len));
         if self.sending.is_none() {
             means.nic.progress(self.vi, number, Progress::Accepted);
