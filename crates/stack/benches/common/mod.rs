@@ -19,16 +19,29 @@ pub fn processors() -> (usize, usize) {
 
 /// Launches this program as `requester A` and `replier B`, exchanges the cards of the two processes, and
 /// returns the requester's figures.
-pub fn pair<Card, Figures>((a, b): (usize, usize), timeout: Duration) -> Figures
+pub fn pair<Card, Figures>(on: (usize, usize), timeout: Duration) -> Figures
+where
+    Card: Serialize + DeserializeOwned,
+    Figures: DeserializeOwned,
+{
+    pair_by::<Card, Figures>(on, timeout, |_, command| command)
+}
+
+/// Launches a pair as [`pair`] does. `adapt` may change the command of each rank.
+pub fn pair_by<Card, Figures>(
+    (a, b): (usize, usize),
+    timeout: Duration,
+    adapt: impl Fn(usize, Command) -> Command,
+) -> Figures
 where
     Card: Serialize + DeserializeOwned,
     Figures: DeserializeOwned,
 {
     let mut workers = Workers::new();
-    for (role, cpu) in [("requester", a), ("replier", b)] {
+    for (rank, (role, cpu)) in [("requester", a), ("replier", b)].into_iter().enumerate() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([role, &cpu.to_string()]);
-        workers.launch(command).unwrap();
+        workers.launch(adapt(rank, command)).unwrap();
     }
     let mut cards = [None, None];
     while cards.iter().any(Option::is_none) {

@@ -269,6 +269,27 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
+    /// Lets requests over UDP and AF_XDP wait, so that several leave in one system call (as with `TCP_CORK`, tcp(7)).
+    /// A request then leaves at the next [`Endpoint::poll`], [`Endpoint::flush`] or [`Endpoint::uncork`], before the
+    /// endpoint sleeps, or with the 32nd request to the same peer, whichever comes first. Their order stays.
+    ///
+    /// Requests over shared memory and over dialled links leave at once, and so do transfers, with all requests to
+    /// their peer that wait.
+    pub fn cork(&mut self) {
+        self.others.set_corked(true);
+    }
+
+    /// Ends [`Endpoint::cork`], and sends the requests that wait.
+    pub fn uncork(&mut self) {
+        self.others.set_corked(false);
+        self.others.flush();
+    }
+
+    /// Sends the requests that wait since [`Endpoint::cork`]. The endpoint stays corked.
+    pub fn flush(&mut self) {
+        self.others.flush();
+    }
+
     /// Handles messages that have arrived: a few requests and replies of each peer that this poll
     /// checks. Never waits. Returns the number of messages handled.
     ///

@@ -17,6 +17,7 @@ use std::time::Duration;
 /// a request takes nanoseconds.
 pub(super) struct Others<S> {
     list: Vec<Other<S>>,
+    is_corked: bool,
     /// An epoll instance with the descriptors of the transports. It is filled when the program asks for
     /// it, because the kernel then does more for each datagram.
     wakeup: OwnedFd,
@@ -34,7 +35,7 @@ impl<S> Others<S> {
     pub(super) fn new() -> Result<Self, OpenError> {
         let wakeup = epoll::create(CreateFlags::CLOEXEC)
             .map_err(|error| SocketError::System { what: "make an epoll instance", error: error.into() })?;
-        Ok(Self { list: Vec::new(), wakeup })
+        Ok(Self { list: Vec::new(), is_corked: false, wakeup })
     }
 
     #[inline(always)]
@@ -51,7 +52,8 @@ impl<S> Others<S> {
         let at = match self.list.iter().position(|other| other.wire == wire) {
             Some(at) => at,
             None => {
-                let transport = Box::new(open()?);
+                let mut transport = Box::new(open()?);
+                transport.set_corked(self.is_corked);
                 self.list.push(Other { wire, places: Places::new(), count: 0, transport });
                 self.list.len() - 1
             }
@@ -93,6 +95,17 @@ impl<S> Others<S> {
     pub(super) fn to_mut(&mut self, peer: PeerId) -> &mut dyn Transport<S> {
         let other = self.list.iter_mut().find(|other| other.places.include(peer));
         other.unwrap_or_else(|| is_foreign(peer)).transport.as_mut()
+    }
+
+    /// Sets whether requests wait for the next poll, a flush, or a full batch.
+    pub(super) fn set_corked(&mut self, is_corked: bool) {
+        self.is_corked = is_corked;
+        self.list.iter_mut().for_each(|other| other.transport.set_corked(is_corked));
+    }
+
+    /// Sends the requests that wait.
+    pub(super) fn flush(&mut self) {
+        self.list.iter_mut().for_each(|other| other.transport.flush());
     }
 
     #[inline(never)]

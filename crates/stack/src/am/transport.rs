@@ -55,6 +55,12 @@ pub(super) trait Transport<S>: Send + Sync {
     /// Sends a request, if there is room in the window. The payload fits.
     fn try_send(&mut self, peer: PeerId, call: &Call, payload: &[u8]) -> Result<(), RequestError>;
 
+    /// Sets whether requests wait for the next poll, a flush, or a full batch.
+    fn set_corked(&mut self, is_corked: bool);
+
+    /// Sends the requests that wait.
+    fn flush(&mut self);
+
     /// Handles messages that have arrived, and runs the timers. Returns the number of messages handled.
     fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost>;
 

@@ -2,6 +2,7 @@
 //! send and to believe, and the time of each. A [`Driver`] drives it.
 
 mod bulk;
+mod corking;
 mod dialled;
 pub(super) mod outbox;
 mod peer;
@@ -19,6 +20,7 @@ use super::handlers::Offer;
 use super::peer_id::{PeerId, Wire};
 use super::transport::Lent;
 use crate::udp::{Driver, Lookup, timeout_ns};
+use corking::Corking;
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, SocketError, XdpWire};
 use netdyno_host::{interface, random};
@@ -41,6 +43,7 @@ pub(super) struct UdpPeers {
     peers: Vec<UdpPeer>,
     /// The peers by connection number.
     places: Lookup<u64>,
+    corking: Corking,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     /// When the socket was last found empty, in ticks; only if dials are set.
@@ -64,6 +67,7 @@ impl UdpPeers {
             driver: Driver::new(carrier, config.faults, config.seed, config.peer_timeout),
             peers: Vec::new(),
             places: Lookup::default(),
+            corking: Corking::default(),
             interface,
             empty_at: None,
         })
@@ -143,6 +147,7 @@ impl UdpPeers {
     /// that are due.
     #[inline(never)]
     fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
+        self.send_waiting();
         let Self { driver, peers, places, empty_at, .. } = self;
         let take = |peer: &mut UdpPeer, datagram: &Datagram<'_>, now_ns: u64| {
             if peer.is_dialled() {
@@ -183,6 +188,7 @@ fn is_here(ip: IpAddr) -> std::io::Result<bool> {
 
 impl Drop for UdpPeers {
     fn drop(&mut self) {
+        self.send_waiting();
         self.linger();
         let now_ns = self.driver.clock.now_ns();
         for place in 0..self.peers.len() {

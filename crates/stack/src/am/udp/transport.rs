@@ -34,6 +34,7 @@ impl<S> Transport<S> for UdpPeers {
         if self.peer(peer).check_connected().is_err() {
             return;
         }
+        self.send_waiting();
         self.peers[peer.place()].lose(Loss::Closed);
         let now_ns = self.driver.clock.now_ns();
         self.say_goodbye(peer.place(), now_ns);
@@ -68,8 +69,16 @@ impl<S> Transport<S> for UdpPeers {
         let now_ns = self.driver.clock.now_ns();
         let sent = peer.outbox.connection.request(call.handler, call.words(), payload, now_ns);
         sent.map_err(|Full| RequestError::Full)?;
-        self.transmit(id.place(), now_ns);
+        self.depart_or_wait(id.place(), now_ns);
         Ok(())
+    }
+
+    fn set_corked(&mut self, is_corked: bool) {
+        self.corking.is_on = is_corked;
+    }
+
+    fn flush(&mut self) {
+        self.send_waiting();
     }
 
     fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
@@ -77,6 +86,8 @@ impl<S> Transport<S> for UdpPeers {
     }
 
     fn until_due(&mut self) -> Duration {
+        // The program may sleep now, and requests wait for its next poll at the latest.
+        self.send_waiting();
         let left = self.driver.until_due();
         self.until_release().map_or(left, |until| left.min(until))
     }

@@ -3,6 +3,7 @@
 mod bulk;
 mod bulk_kills;
 mod bulk_refusals;
+mod corking;
 mod delivery;
 mod dials;
 mod flow;
@@ -30,6 +31,10 @@ macro_rules! suites {
                 memory_that_is_deregistered_while_in_use,
                 memory_that_is_deregistered_before_a_store_is_due, memory_outlives_its_endpoint,
                 a_question_that_nobody_answers, memory_may_be_used_by_any_thread;
+            corking:
+                corked_requests_keep_their_order, corked_requests_wait_no_longer_than_the_next_poll,
+                a_full_batch_of_corked_requests_leaves, corked_requests_leave_before_a_sleep,
+                corked_requests_leave_before_the_end, a_peer_that_ends_while_corked_requests_wait;
             delivery:
                 in_both_directions_between_two_threads,
                 with_the_largest_payloads_and_different_ones_at_both_ends, while_both_sides_spin,
