@@ -16,7 +16,8 @@ pub const ROOM: usize = 1 << 16;
 const BEGIN_AT: u32 = 8;
 /// The same after many vain attempts.
 const BEGIN_AT_MOST: u32 = 1 << 20;
-/// Receives in a row without a batch after which the socket stops to gather.
+/// Receives in a row without a batch after which the socket stops to gather: more than a batch has that arrived singly
+/// before the socket gathered.
 const END_AT: u32 = 64;
 
 /// A received batch of datagrams, which lie one behind the other.

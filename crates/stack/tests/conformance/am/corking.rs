@@ -63,7 +63,8 @@ pub fn corked_requests_wait_no_longer_than_the_next_poll(transport: &Transport) 
     if !waits(transport) {
         return;
     }
-    let ends: [(&str, fn(&mut Endpoint<Seen>)); 4] = [
+    type End = fn(&mut Endpoint<Seen>);
+    let ends: [(&str, End); 4] = [
         ("poll", |endpoint| assert!(endpoint.poll(&mut Seen::default()).is_ok())),
         ("flush", Endpoint::flush),
         ("uncork", Endpoint::uncork),
