@@ -48,7 +48,6 @@ impl End {
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.socket.send(self.peer, bytes, 0);
-        self.socket.flush();
     }
 
     /// Receives a datagram. Returns its length.
@@ -64,7 +63,6 @@ impl End {
             Some(len) => {
                 let Self { socket, peer, room } = self;
                 socket.send(*peer, &room[..len], 0);
-                socket.flush();
                 true
             }
             None => false,
