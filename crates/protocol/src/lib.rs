@@ -5,6 +5,7 @@
 //!
 //! * [`frame`]: the byte formats, one per file. Each parser is strict.
 //! * [`am`]: the request/reply rules of Active Messages: credits and completion.
+//! * [`global`]: split-phase memory of many ranks over Active Messages.
 //! * [`reliability`]: exactly-once delivery over a network that loses datagrams.
 //! * [`dial`]: how the dials of a link change the times of a message.
 //! * [`faults`]: the fault injector for datagrams.
@@ -20,6 +21,7 @@ pub mod am;
 pub mod dial;
 pub mod faults;
 pub mod frame;
+pub mod global;
 pub mod quantity;
 pub mod random;
 pub mod reliability;
