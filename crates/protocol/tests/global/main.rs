@@ -1,0 +1,60 @@
+//! Global memory over a network with faults: ranks in virtual time, with one reliable connection between each two,
+//! against an oracle.
+//!
+//! * A get after a sync sees the put of its rank, and after a barrier the puts and stores of every rank.
+//! * After a sync of stores all stores are there, and none came twice.
+//! * Atomic additions return each old value once, in an order that fits every rank; no compare-and-swap is lost.
+//! * No rank leaves a barrier before all have entered. Reductions and broadcasts are right for 1 to 17 ranks.
+//!
+//! `NETDYNO_SEED` replays one seed.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod world;
+
+use netdyno_protocol::faults::Faults;
+use netdyno_protocol::random::Random;
+use world::World;
+
+const BAD: Faults = Faults { loss: 0.1, duplicate: 0.1, reorder: 0.3, corrupt: 0.02, burst: 0.001 };
+
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("NETDYNO_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..count).collect(),
+    }
+}
+
+#[test]
+fn the_memory_model_holds_under_loss_and_reordering() {
+    let mut retransmitted = 0;
+    for seed in seeds(150) {
+        let ranks = 2 + Random::new(seed).below(4) as u32;
+        let world = World::new(seed, ranks, 3, BAD).run();
+        retransmitted += world.retransmitted();
+    }
+    assert!(retransmitted > 1000, "the network lost too little: {retransmitted} retransmissions");
+}
+
+#[test]
+fn collectives_are_right_for_every_number_of_ranks() {
+    for ranks in 1..=17 {
+        for seed in seeds(3) {
+            World::new(seed, ranks, 1, BAD).run();
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..10 {
+        let [one, two] = [0; 2].map(|_| World::new(seed, 4, 2, BAD).run());
+        assert_eq!(one.summary(), two.summary());
+    }
+}
+
+/// A barrier is due often enough that no rank is too far ahead, however slow another one is.
+#[test]
+fn many_broadcasts_do_not_run_away() {
+    World::of_broadcasts(5, 6, 300, BAD).run();
+}
