@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("apparatus", &["protocol", "clock", "libfabric"]),
     ("provider", &["stack", "host", "libfabric"]),
     ("vipl", &["stack", "host"]),
+    ("global", &["protocol", "host", "stack", "job"]),
     (
         "netdyno",
         &["protocol", "clock", "host", "stack", "job", "measure", "plugin", "layers", "report", "apparatus"],

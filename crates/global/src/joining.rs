@@ -1,0 +1,163 @@
+//! How a rank joins its job.
+
+use crate::error::JoinError;
+use crate::state::{State, handlers};
+use crate::world::{Neighbour, World};
+use netdyno_job::place::Place;
+use netdyno_job::pmi::Pmi;
+use netdyno_protocol::global::message::LONGEST_VALUE;
+use netdyno_stack::am::{self, Endpoint, Port, Wait, Wire};
+use std::time::{Duration, Instant};
+
+/// The most ranks of a job.
+const RANKS_AT_MOST: u32 = 1 << 16;
+
+/// The result of an exchange of bytes between all ranks: those of each rank, by rank.
+pub(crate) type Gathered = Result<Vec<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The configuration of a rank. All ranks use the same.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The configuration of the endpoint. A rank that makes no call for its peer timeout counts as lost.
+    pub am: am::Config,
+    /// The transport between ranks. `None` means shared memory on a host, and UDP between hosts.
+    pub wire: Option<Wire>,
+}
+
+impl Default for Config {
+    /// Returns a configuration with a peer timeout of half a minute, because ranks compute between calls.
+    fn default() -> Self {
+        Self { am: am::Config::new().peer_timeout(Duration::from_secs(30)), wire: None }
+    }
+}
+
+impl Config {
+    /// Sets [`Config::am`].
+    #[must_use]
+    pub const fn am(self, am: am::Config) -> Self {
+        Self { am, ..self }
+    }
+
+    /// Sets [`Config::wire`].
+    #[must_use]
+    pub const fn wire(self, wire: Wire) -> Self {
+        Self { wire: Some(wire), ..self }
+    }
+}
+
+impl World {
+    /// Joins the job whose launcher has started this process: mpiexec of MPICH or Intel MPI, `srun --mpi=pmi2`, or Flux.
+    /// Without a launcher this process is the only rank.
+    ///
+    /// # Errors
+    /// Returns an error if the launcher offers no PMI version 1 or fails, or if a rank cannot be reached.
+    pub fn launched(config: Config) -> Result<Self, JoinError> {
+        let Some(place) = Place::of_this_process() else {
+            return Self::join(config, 0, 1, |mine| Ok(vec![mine.to_vec()]));
+        };
+        if !Pmi::is_offered() {
+            return Err(JoinError::NoPmi(place.rank));
+        }
+        let mut pmi = Pmi::open(place)?;
+        let [rank, ranks] = [place.rank, place.procs].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        Self::join(config, rank, ranks, |mine| Ok(pmi.gather(mine)?))
+    }
+
+    /// Joins a job as `rank` of `ranks`. `gather` is called twice at every rank: it gives bytes to all ranks, and returns
+    /// those of all ranks, by rank.
+    ///
+    /// # Errors
+    /// Returns an error if `gather` fails, or if a rank cannot be reached.
+    pub fn join(
+        config: Config,
+        rank: u32,
+        ranks: u32,
+        mut gather: impl FnMut(&[u8]) -> Gathered,
+    ) -> Result<Self, JoinError> {
+        if rank >= ranks || ranks > RANKS_AT_MOST {
+            return Err(JoinError::Place { rank, ranks });
+        }
+        let machine = netdyno_host::machine::name();
+        let machines = gathered(&mut gather, machine.as_bytes(), ranks)?;
+        let is_here = |other: &Vec<u8>| other == machine.as_bytes();
+        let am = given_way(config.am, machines.iter().filter(|machine| is_here(machine)).count());
+        let mut endpoint = Endpoint::new(handlers(), am)?;
+        let mut ports = Vec::new();
+        for machine in &machines[..] {
+            let wire = config.wire.unwrap_or(if is_here(machine) { Wire::Shm } else { Wire::Udp });
+            let is_self = ports.len() == rank as usize;
+            ports.push(if is_self { None } else { Some((wire, endpoint.open_port(wire)?)) });
+        }
+        let all = gathered(&mut gather, &written(&ports), ranks)?;
+        let mut neighbours = Vec::new();
+        for (other, (port, bytes)) in ports.into_iter().zip(&all).enumerate() {
+            let Some((wire, port)) = port else {
+                neighbours.push(None);
+                continue;
+            };
+            let address = nth(bytes, rank as usize).ok_or(JoinError::Addresses(other))?;
+            let connected = endpoint.connect(port, address);
+            let peer = connected.map_err(|error| JoinError::Connect { rank: other as u32, error })?;
+            neighbours.push(Some(Neighbour { peer, must_be_asked: wire != Wire::Shm }));
+        }
+        let sizes = neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(neighbour.peer));
+        let mut world = Self {
+            piece: sizes.min().unwrap_or(usize::MAX),
+            endpoint,
+            state: State::new(rank, ranks),
+            neighbours,
+            ask_every: am.peer_timeout / 4,
+            asked: Instant::now(),
+            fatal: None,
+        };
+        // A rank that goes on early may not end before the others have connected to it.
+        world.barrier().map_err(|error| JoinError::Exchange(error.into()))?;
+        Ok(world)
+    }
+}
+
+fn gathered(
+    gather: &mut impl FnMut(&[u8]) -> Gathered,
+    mine: &[u8],
+    ranks: u32,
+) -> Result<Vec<Vec<u8>>, JoinError> {
+    let all = gather(mine).map_err(JoinError::Exchange)?;
+    if all.len() == ranks as usize {
+        Ok(all)
+    } else {
+        Err(JoinError::Addresses(all.len().min(ranks as usize)))
+    }
+}
+
+/// Returns the configuration for `here` ranks on this host: they yield while they wait if there are fewer processors.
+/// A message holds the longest value of a collective.
+fn given_way(am: am::Config, here: usize) -> am::Config {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let am = if am.wait == Wait::Spin && processors < here { am.wait(Wait::Yield) } else { am };
+    am.medium_bytes(am.medium_bytes.max(LONGEST_VALUE as u32))
+}
+
+/// Returns the addresses of the ports, each behind its length; that of this rank is empty.
+fn written(ports: &[Option<(Wire, Port)>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for port in ports {
+        let address = port.as_ref().map_or(Vec::new(), |(_, port)| port.address().to_vec());
+        bytes.extend((address.len() as u16).to_le_bytes());
+        bytes.extend(address);
+    }
+    bytes
+}
+
+/// Returns the address with this number.
+fn nth(mut bytes: &[u8], nth: usize) -> Option<&[u8]> {
+    for _ in 0..nth {
+        bytes = split(bytes)?.1;
+    }
+    split(bytes).map(|(address, _)| address)
+}
+
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*len)))
+}

@@ -1,0 +1,201 @@
+//! The state of a rank that handlers work on, and the handlers.
+
+use netdyno_protocol::global::collective::Collectives;
+use netdyno_protocol::global::initiator::Initiator;
+use netdyno_protocol::global::message::{self, Operation, Outcome, Reply, Request, TreeMessage};
+use netdyno_protocol::global::{Refusal, Segments, target};
+use netdyno_stack::am::{self, Handlers, Memory, PeerId, Refused, Remote, Stored};
+use std::collections::HashMap;
+
+/// Indices of the handlers of requests.
+pub(crate) const OPERATE: u8 = 0;
+pub(crate) const TREE: u8 = 1;
+pub(crate) const KEY: u8 = 2;
+pub(crate) const PING: u8 = 3;
+pub(crate) const LEAVE: u8 = 4;
+/// Index of the handler of bulk stores. The second word says whether the bytes count as stored.
+pub(crate) const STORED: u8 = 0;
+/// Index of the handler of bulk gets.
+pub(crate) const FETCHED: u8 = 0;
+/// Indices of the handlers of replies.
+const OPERATED: u8 = 0;
+const KEY_TOLD: u8 = 1;
+
+/// A segment of this rank, by its number. Numbers are not given out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Segment(pub(crate) u32);
+
+impl Segment {
+    /// Returns the number of the segment, for a [`GlobalPointer`](crate::GlobalPointer).
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The segments of this rank; `None` once freed.
+#[derive(Debug, Default)]
+pub(crate) struct Memories(pub Vec<Option<Memory>>);
+
+impl Memories {
+    pub fn get(&self, segment: u32) -> Option<&Memory> {
+        self.0.get(segment as usize)?.as_ref()
+    }
+}
+
+impl Segments for Memories {
+    fn len(&self, segment: u32) -> Option<u64> {
+        self.get(segment).map(|memory| memory.len() as u64)
+    }
+
+    fn read(&self, segment: u32, offset: u64, into: &mut [u8]) {
+        // The range was checked.
+        let read = self.get(segment).map(|memory| memory.read(offset as usize, into));
+        debug_assert!(matches!(read, Some(Ok(()))));
+    }
+
+    fn write(&mut self, segment: u32, offset: u64, from: &[u8]) {
+        // The range was checked.
+        let written = self.get(segment).map(|memory| memory.write(offset as usize, from));
+        debug_assert!(matches!(written, Some(Ok(()))));
+    }
+}
+
+/// The state of a rank.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub rank: u32,
+    pub memories: Memories,
+    pub initiator: Initiator,
+    pub collectives: Collectives,
+    /// Bytes that stores have written into segments of this rank, and that no sync has taken yet.
+    pub stored: u64,
+    /// The answer to the question for a key.
+    pub key: Option<Result<Vec<u8>, Refusal>>,
+    /// Memory of other ranks, by rank and segment.
+    pub attached: HashMap<(u32, u32), Remote>,
+    /// Whether each rank has finished.
+    pub has_left: Vec<bool>,
+    /// A rank that broke the protocol.
+    pub misbehaved: Option<u32>,
+    /// The bytes of the reply to a get.
+    out: Vec<u8>,
+}
+
+impl State {
+    pub fn new(rank: u32, ranks: u32) -> Self {
+        Self {
+            rank,
+            memories: Memories::default(),
+            initiator: Initiator::default(),
+            collectives: Collectives::new(rank, ranks),
+            stored: 0,
+            key: None,
+            attached: HashMap::new(),
+            has_left: vec![false; ranks as usize],
+            misbehaved: None,
+            out: Vec::new(),
+        }
+    }
+
+    /// Returns the rank of a peer. Peers were connected in the order of their ranks.
+    pub fn rank_of(&self, peer: PeerId) -> u32 {
+        let index = peer.index() as u32;
+        if index < self.rank { index } else { index + 1 }
+    }
+
+    /// Carries out an operation on a segment of this rank.
+    pub fn serve<'a>(&mut self, words: message::Words, payload: &[u8], out: &'a mut Vec<u8>) -> Reply<'a> {
+        let Ok(request) = Request::parse(words, payload) else {
+            return Reply {
+                ticket: message::ticket(words[0]),
+                outcome: Outcome::Refused(Refusal::Malformed),
+            };
+        };
+        // The transport refuses a longer reply.
+        let outcome = target::serve(&request, &mut self.memories, usize::MAX, out);
+        if let (Operation::Store(bytes), Outcome::Written) = (request.operation, outcome) {
+            self.stored += bytes.len() as u64;
+        }
+        Reply { ticket: request.ticket, outcome }
+    }
+
+    /// Takes a reply to an operation of this rank.
+    pub fn take(&mut self, from: u32, words: message::Words, payload: &[u8]) {
+        let reply = Reply::parse(words, payload).ok();
+        let taken = reply.and_then(|reply| self.initiator.take(from, reply, &mut self.memories).ok());
+        if taken.is_none() {
+            self.misbehaved = Some(from);
+        }
+    }
+}
+
+/// Returns the handlers of a rank.
+pub(crate) fn handlers() -> Handlers<State> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(OPERATE, operate);
+    handlers.on_request(TREE, |state: &mut State, request| {
+        let from = state.rank_of(request.peer());
+        let message = TreeMessage::parse(request.words(), request.payload()).ok();
+        if message.and_then(|message| state.collectives.take(from, &message).ok()).is_none() {
+            state.misbehaved = Some(from);
+        }
+    });
+    handlers.on_request(KEY, tell_key);
+    handlers.on_request(PING, |_, _| {});
+    handlers.on_request(LEAVE, |state: &mut State, request| {
+        let from = state.rank_of(request.peer());
+        state.has_left[from as usize] = true;
+    });
+    handlers.on_reply(OPERATED, |state: &mut State, reply| {
+        let from = state.rank_of(reply.peer());
+        state.take(from, reply.words(), reply.payload());
+    });
+    handlers.on_reply(KEY_TOLD, |state: &mut State, reply| {
+        let is_key = reply.words()[0] == 1;
+        state.key = Some(if is_key { Ok(reply.payload().to_vec()) } else { Err(Refusal::NoSuchSegment) });
+    });
+    handlers.on_store(STORED, |state: &mut State, stored: Stored<'_>| {
+        let [ticket, counts, ..] = stored.words();
+        if counts != 0 {
+            state.stored += stored.bytes().len() as u64;
+        }
+        let (words, _) = Reply { ticket: ticket as u32, outcome: Outcome::Written }.encode();
+        stored.reply(OPERATED, words);
+    });
+    handlers.on_fetched(FETCHED, |state: &mut State, fetched| {
+        state.initiator.complete(fetched.words()[0] as u32, None);
+    });
+    handlers.on_refused(|state: &mut State, refused: Refused| {
+        let rank = state.rank_of(refused.peer);
+        state.attached.retain(|(owner, _), remote| *owner != rank || remote.memory() != refused.memory);
+        state.initiator.complete(refused.words[0] as u32, Some(Refusal::NoSuchSegment));
+    });
+    handlers
+}
+
+fn operate(state: &mut State, request: am::Request<'_>) {
+    let mut out = std::mem::take(&mut state.out);
+    let reply = state.serve(request.words(), request.payload(), &mut out);
+    let (words, bytes) = reply.encode();
+    if bytes.is_empty() {
+        request.reply(OPERATED, words);
+    } else if let Err((_, request)) = request.reply_medium(OPERATED, words, bytes) {
+        let refused = Reply { outcome: Outcome::Refused(Refusal::Malformed), ..reply };
+        request.reply(OPERATED, refused.encode().0);
+    }
+    state.out = out;
+}
+
+/// Tells the key of a segment: the first word of the reply is 1 and the payload is the key, or the word is 0.
+fn tell_key(state: &mut State, request: am::Request<'_>) {
+    let segment = u32::try_from(request.words()[0]).ok();
+    let key = segment.and_then(|segment| state.memories.get(segment)).map(Memory::key);
+    match key {
+        Some(key) => {
+            if let Err((_, request)) = request.reply_medium(KEY_TOLD, [1], &key) {
+                request.reply(KEY_TOLD, [0]);
+            }
+        }
+        None => request.reply(KEY_TOLD, [0]),
+    }
+}

@@ -1,0 +1,236 @@
+//! A rank in its job: its connections, its segments, and the way in which every call waits.
+
+use crate::error::Error;
+use crate::state::{LEAVE, PING, Segment, State};
+use netdyno_protocol::global::initiator::Failure;
+use netdyno_protocol::global::message::{SEGMENTS, Words};
+use netdyno_protocol::global::{GlobalPointer, Refusal, Segments, check};
+use netdyno_stack::am::{Endpoint, PeerId, PeerLost, RequestError};
+use std::time::{Duration, Instant};
+
+/// The longest sleep of a call that waits.
+const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
+
+/// Another rank, as this one reaches it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neighbour {
+    pub peer: PeerId,
+    /// Whether a rank that waits must ask if this one lives, because only its silence tells its end.
+    pub must_be_asked: bool,
+}
+
+/// A rank in its job. Other ranks access its segments while it makes calls; [`World::poll`] serves them without any
+/// other effect. A rank that makes no call for the peer timeout counts as lost.
+///
+/// A world that is dropped without [`World::finish`] ends the job: every other rank gets [`Error::PeerLost`].
+pub struct World {
+    pub(crate) endpoint: Endpoint<State>,
+    pub(crate) state: State,
+    /// All ranks; `None` at the place of this one.
+    pub(crate) neighbours: Vec<Option<Neighbour>>,
+    /// The most bytes in a message to any rank.
+    pub(crate) piece: usize,
+    pub(crate) ask_every: Duration,
+    pub(crate) asked: Instant,
+    /// The error after which the job cannot go on.
+    pub(crate) fatal: Option<Error>,
+}
+
+impl World {
+    /// Returns the number of this rank, from 0.
+    pub fn rank(&self) -> u32 {
+        self.state.rank
+    }
+
+    /// Returns the number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.neighbours.len() as u32
+    }
+
+    /// Allocates a segment of `len` bytes, all zero. The call concerns this rank alone; ranks that allocate in the same
+    /// order have the same numbers of segments. Other ranks may use the segment from now on.
+    ///
+    /// # Errors
+    /// Returns `Memory` if the system provides no such memory.
+    pub fn allocate(&mut self, len: usize) -> Result<Segment, Error> {
+        let number = u32::try_from(self.state.memories.0.len()).ok().filter(|number| *number < SEGMENTS);
+        let number =
+            number.ok_or_else(|| Error::Memory(format!("a rank has {SEGMENTS} segments at most")))?;
+        let memory = self.endpoint.allocate(len)?;
+        self.state.memories.0.push(Some(memory));
+        Ok(Segment(number))
+    }
+
+    /// Frees a segment. Operations of other ranks on it are refused from now on. Call a barrier first, if others may
+    /// still use it.
+    ///
+    /// # Errors
+    /// Returns `NoSuchSegment` if it was freed before.
+    pub fn free(&mut self, segment: Segment) -> Result<(), Error> {
+        let at = self.pointer(segment, 0);
+        let memory = self.state.memories.0.get_mut(segment.0 as usize).and_then(Option::take);
+        let id = memory.ok_or(Error::NoSuchSegment(at))?.id();
+        Ok(self.endpoint.deregister(id)?)
+    }
+
+    /// Returns the pointer to a place in a segment of this rank.
+    pub fn pointer(&self, Segment(segment): Segment, offset: u64) -> GlobalPointer {
+        GlobalPointer { rank: self.state.rank, segment, offset }
+    }
+
+    /// Copies bytes of a segment of this rank into `into`, without any message.
+    ///
+    /// # Errors
+    /// Returns `OutOfBounds` or `NoSuchSegment`.
+    pub fn load(&self, segment: Segment, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+        self.check_local(segment, offset, into.len())?;
+        self.state.memories.read(segment.0, offset, into);
+        Ok(())
+    }
+
+    /// Copies `from` into a segment of this rank, without any message.
+    ///
+    /// # Errors
+    /// Returns `OutOfBounds` or `NoSuchSegment`.
+    pub fn fill(&mut self, segment: Segment, offset: u64, from: &[u8]) -> Result<(), Error> {
+        self.check_local(segment, offset, from.len())?;
+        self.state.memories.write(segment.0, offset, from);
+        Ok(())
+    }
+
+    pub(crate) fn check_local(&self, segment: Segment, offset: u64, len: usize) -> Result<(), Error> {
+        let (at, len) = (self.pointer(segment, offset), len as u64);
+        let refused = |refusal: Refusal| Error::refused(Failure { at, len, refusal });
+        check(&self.state.memories, segment.0, offset, len).map_err(refused)
+    }
+
+    /// Serves the operations of other ranks that have arrived. Never waits.
+    ///
+    /// # Errors
+    /// Returns an error if the job cannot go on.
+    pub fn poll(&mut self) -> Result<(), Error> {
+        self.turn().map(|_| ())
+    }
+
+    /// Ends this rank's part in the job. All ranks call it, after their last operation. Waits for this rank's operations
+    /// and for all ranks.
+    ///
+    /// # Errors
+    /// Returns the error of an operation that no sync has reported, or that of a lost rank.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.sync()?;
+        self.all_store_sync()?;
+        for rank in 0..self.ranks() {
+            // A rank that has finished and is gone needs no farewell.
+            if self.neighbours[rank as usize].is_some() && !self.state.has_left[rank as usize] {
+                match self.post(rank, LEAVE, [0; 4], &[]) {
+                    Err(Error::PeerLost { rank, .. }) if self.state.has_left[rank as usize] => {
+                        self.fatal = None
+                    }
+                    sent => sent?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn neighbour(&self, rank: u32) -> Result<Neighbour, Error> {
+        let ranks = self.ranks();
+        self.neighbours.get(rank as usize).copied().flatten().ok_or(Error::NoSuchRank { rank, ranks })
+    }
+
+    /// Sends a request to another rank, and polls until there is room for it.
+    pub(crate) fn post(&mut self, rank: u32, handler: u8, words: Words, payload: &[u8]) -> Result<(), Error> {
+        let peer = self.neighbour(rank)?.peer;
+        loop {
+            self.check()?;
+            let Self { endpoint, state, .. } = self;
+            let sent = if payload.is_empty() {
+                endpoint.request(state, peer, handler, words).map_err(RequestError::Lost)
+            } else {
+                endpoint.request_medium(state, peer, handler, words, payload)
+            };
+            match sent {
+                Ok(()) => return Ok(()),
+                // Another rank is gone, and the request was not sent.
+                Err(RequestError::Lost(lost)) if lost.peer != peer => self.note(lost)?,
+                Err(RequestError::Lost(lost)) => return Err(self.lose(rank, lost)),
+                Err(error) => return Err(Error::Unreachable { rank, reason: error.to_string() }),
+            }
+        }
+    }
+
+    /// Polls until `is_over`.
+    pub(crate) fn wait(&mut self, is_over: impl Fn(&State) -> bool) -> Result<(), Error> {
+        while !is_over(&self.state) {
+            self.wait_once()?;
+        }
+        self.check()
+    }
+
+    /// Polls, and passes time if nothing has arrived.
+    pub(crate) fn wait_once(&mut self) -> Result<(), Error> {
+        if self.turn()? == 0 {
+            self.ask()?;
+            self.endpoint.idle(SLEEP_AT_MOST);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<usize, Error> {
+        self.check()?;
+        let handled = match self.endpoint.poll(&mut self.state) {
+            Ok(handled) => handled,
+            Err(lost) => {
+                self.note(lost)?;
+                0
+            }
+        };
+        self.check()?;
+        Ok(handled)
+    }
+
+    /// Sends an empty request to the ranks of which only silence tells their end. A request that is outstanding makes
+    /// the connection watch for it.
+    fn ask(&mut self) -> Result<(), Error> {
+        if self.asked.elapsed() < self.ask_every {
+            return Ok(());
+        }
+        self.asked = Instant::now();
+        for rank in 0..self.ranks() {
+            let Some(Neighbour { peer, must_be_asked: true }) = self.neighbours[rank as usize] else {
+                continue;
+            };
+            if !self.state.has_left[rank as usize] && self.endpoint.in_flight(peer) == 0 {
+                match self.endpoint.try_request(peer, PING, []) {
+                    Err(RequestError::Lost(lost)) => self.note(lost)?,
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the loss of a rank, which ends the job unless that rank has finished.
+    fn note(&mut self, lost: PeerLost) -> Result<(), Error> {
+        let rank = self.state.rank_of(lost.peer);
+        if self.state.has_left[rank as usize] { Ok(()) } else { Err(self.lose(rank, lost)) }
+    }
+
+    /// Keeps the error for later calls.
+    pub(crate) fn lose(&mut self, rank: u32, lost: PeerLost) -> Error {
+        self.fail(Error::PeerLost { rank, lost })
+    }
+
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
+        self.fatal.get_or_insert(error).clone()
+    }
+
+    /// Returns the error after which the job cannot go on.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        if let Some(rank) = self.state.misbehaved {
+            self.fail(Error::Misbehaved(rank));
+        }
+        self.fatal.clone().map_or(Ok(()), Err)
+    }
+}
