@@ -95,7 +95,7 @@ impl World {
             }
             // No rank leaves while another one has operations, so that any loss ends the job.
             Err(TransferError::Lost(lost)) => return Err(self.lose(self.state.rank_of(lost.peer), lost)),
-            Err(error) => return Err(Error::transfer(at.rank, error)),
+            Err(error) => return Err(self.fail(Error::unreachable(at.rank, &error))),
         };
         self.state.initiator.complete(ticket, Some(refusal));
         Ok(())
@@ -111,7 +111,7 @@ impl World {
         self.post(rank, KEY, [segment.into(), 0, 0, 0], &[])?;
         self.wait(|state| state.key.is_some())?;
         let Some(Ok(key)) = self.state.key.take() else { return Ok(None) };
-        let peer = self.neighbour(rank)?.peer;
+        let peer = self.neighbour(rank)?;
         match self.endpoint.attach(&mut self.state, peer, &key) {
             Ok(remote) => {
                 self.state.attached.insert((rank, segment), remote);
@@ -120,7 +120,7 @@ impl World {
             // The owner has freed it since it told the key.
             Err(AttachError::NotRegistered) => Ok(None),
             Err(AttachError::Lost(lost)) => Err(self.lose(self.state.rank_of(lost.peer), lost)),
-            Err(error) => Err(Error::attach(rank, error)),
+            Err(error) => Err(Error::unreachable(rank, &error)),
         }
     }
 }

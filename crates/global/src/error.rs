@@ -3,7 +3,7 @@
 use netdyno_job::pmi::PmiError;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::{GlobalPointer, Refusal};
-use netdyno_stack::am::{AttachError, ConnectError, MemoryError, OpenError, PeerLost, TransferError};
+use netdyno_stack::am::{ConnectError, MemoryError, OpenError, PeerLost};
 use thiserror::Error;
 
 /// Reasons why an operation failed. After `PeerLost`, `Misbehaved` and `Mismatch` every later call of the world fails
@@ -84,19 +84,9 @@ impl Error {
         }
     }
 
-    /// Returns the error of a transfer that did not begin for a reason that is not the range.
-    pub(crate) fn transfer(rank: u32, error: TransferError) -> Self {
-        match error {
-            TransferError::Lost(lost) => Self::PeerLost { rank, lost },
-            other => Self::Unreachable { rank, reason: other.to_string() },
-        }
-    }
-
-    pub(crate) fn attach(rank: u32, error: AttachError) -> Self {
-        match error {
-            AttachError::Lost(lost) => Self::PeerLost { rank, lost },
-            other => Self::Unreachable { rank, reason: other.to_string() },
-        }
+    /// Returns the error of memory that cannot be reached for a reason that no program causes.
+    pub(crate) fn unreachable(rank: u32, error: &impl std::error::Error) -> Self {
+        Self::Unreachable { rank, reason: error.to_string() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::JoinError;
 use crate::state::{State, handlers};
-use crate::world::{Neighbour, World};
+use crate::world::World;
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
 use netdyno_protocol::global::message::LONGEST_VALUE;
@@ -87,21 +87,21 @@ impl World {
         for machine in &machines[..] {
             let wire = config.wire.unwrap_or(if is_here(machine) { Wire::Shm } else { Wire::Udp });
             let is_self = ports.len() == rank as usize;
-            ports.push(if is_self { None } else { Some((wire, endpoint.open_port(wire)?)) });
+            ports.push(if is_self { None } else { Some(endpoint.open_port(wire)?) });
         }
         let all = gathered(&mut gather, &written(&ports), ranks)?;
         let mut neighbours = Vec::new();
         for (other, (port, bytes)) in ports.into_iter().zip(&all).enumerate() {
-            let Some((wire, port)) = port else {
+            let Some(port) = port else {
                 neighbours.push(None);
                 continue;
             };
             let address = nth(bytes, rank as usize).ok_or(JoinError::Addresses(other))?;
             let connected = endpoint.connect(port, address);
             let peer = connected.map_err(|error| JoinError::Connect { rank: other as u32, error })?;
-            neighbours.push(Some(Neighbour { peer, must_be_asked: wire != Wire::Shm }));
+            neighbours.push(Some(peer));
         }
-        let sizes = neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(neighbour.peer));
+        let sizes = neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(*neighbour));
         let mut world = Self {
             piece: sizes.min().unwrap_or(usize::MAX),
             endpoint,
@@ -139,10 +139,10 @@ fn given_way(am: am::Config, here: usize) -> am::Config {
 }
 
 /// Returns the addresses of the ports, each behind its length; that of this rank is empty.
-fn written(ports: &[Option<(Wire, Port)>]) -> Vec<u8> {
+fn written(ports: &[Option<Port>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for port in ports {
-        let address = port.as_ref().map_or(Vec::new(), |(_, port)| port.address().to_vec());
+        let address = port.as_ref().map_or(Vec::new(), Port::address);
         bytes.extend((address.len() as u16).to_le_bytes());
         bytes.extend(address);
     }

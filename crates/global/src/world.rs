@@ -11,14 +11,6 @@ use std::time::{Duration, Instant};
 /// The longest sleep of a call that waits.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 
-/// Another rank, as this one reaches it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbour {
-    pub peer: PeerId,
-    /// Whether a rank that waits must ask if this one lives, because only its silence tells its end.
-    pub must_be_asked: bool,
-}
-
 /// A rank in its job. Other ranks access its segments while it makes calls; [`World::poll`] serves them without any
 /// other effect. A rank that makes no call for the peer timeout counts as lost.
 ///
@@ -27,7 +19,7 @@ pub struct World {
     pub(crate) endpoint: Endpoint<State>,
     pub(crate) state: State,
     /// All ranks; `None` at the place of this one.
-    pub(crate) neighbours: Vec<Option<Neighbour>>,
+    pub(crate) neighbours: Vec<Option<PeerId>>,
     /// The most bytes in a message to any rank.
     pub(crate) piece: usize,
     pub(crate) ask_every: Duration,
@@ -118,8 +110,8 @@ impl World {
     /// # Errors
     /// Returns the error of an operation that no sync has reported, or that of a lost rank.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.sync()?;
-        self.all_store_sync()?;
+        let synced = [self.sync(), self.all_store_sync()];
+        self.check()?;
         for rank in 0..self.ranks() {
             // A rank that has finished and is gone needs no farewell.
             if self.neighbours[rank as usize].is_some() && !self.state.has_left[rank as usize] {
@@ -131,17 +123,17 @@ impl World {
                 }
             }
         }
-        Ok(())
+        synced.into_iter().collect()
     }
 
-    pub(crate) fn neighbour(&self, rank: u32) -> Result<Neighbour, Error> {
+    pub(crate) fn neighbour(&self, rank: u32) -> Result<PeerId, Error> {
         let ranks = self.ranks();
         self.neighbours.get(rank as usize).copied().flatten().ok_or(Error::NoSuchRank { rank, ranks })
     }
 
     /// Sends a request to another rank, and polls until there is room for it.
     pub(crate) fn post(&mut self, rank: u32, handler: u8, words: Words, payload: &[u8]) -> Result<(), Error> {
-        let peer = self.neighbour(rank)?.peer;
+        let peer = self.neighbour(rank)?;
         loop {
             self.check()?;
             let Self { endpoint, state, .. } = self;
@@ -190,21 +182,19 @@ impl World {
         Ok(handled)
     }
 
-    /// Sends an empty request to the ranks of which only silence tells their end. A request that is outstanding makes
-    /// the connection watch for it.
+    /// Sends an empty request to each rank to which none is outstanding, because a connection notices the silence of a
+    /// peer only while one is.
     fn ask(&mut self) -> Result<(), Error> {
         if self.asked.elapsed() < self.ask_every {
             return Ok(());
         }
         self.asked = Instant::now();
         for rank in 0..self.ranks() {
-            let Some(Neighbour { peer, must_be_asked: true }) = self.neighbours[rank as usize] else {
-                continue;
-            };
+            let Some(peer) = self.neighbours[rank as usize] else { continue };
             if !self.state.has_left[rank as usize] && self.endpoint.in_flight(peer) == 0 {
-                match self.endpoint.try_request(peer, PING, []) {
-                    Err(RequestError::Lost(lost)) => self.note(lost)?,
-                    Ok(()) | Err(_) => {}
+                // If the window is full, a request is outstanding after all.
+                if let Err(RequestError::Lost(lost)) = self.endpoint.try_request(peer, PING, []) {
+                    self.note(lost)?;
                 }
             }
         }

@@ -77,7 +77,8 @@ fn many_are_under_way_at_once(transport: Transport) {
         for place in 0..4 * words as u64 {
             let mut bytes = [0; 8];
             world.load(landing, 8 * place, &mut bytes).unwrap();
-            let expected = place / 4 << 32 | place % 4 << 8 | u64::from(right);
+            let (word, writer) = (place / 4, place % 4);
+            let expected = word << 32 | writer << 8 | u64::from(right);
             assert_eq!(u64::from_le_bytes(bytes), expected);
         }
     });
