@@ -1,5 +1,6 @@
 //! The errors of global memory.
 
+use netdyno_job::place::NoPlace;
 use netdyno_job::pmi::PmiError;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::{GlobalPointer, Refusal};
@@ -100,6 +101,9 @@ impl From<MemoryError> for Error {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JoinError {
+    /// The variables of the launcher contradict each other.
+    #[error(transparent)]
+    NoPlace(#[from] NoPlace),
     /// A launcher has started this process, and offers no PMI version 1.
     #[error(
         "rank {0} was started by a launcher without PMI version 1: use mpiexec of MPICH or Intel MPI, \

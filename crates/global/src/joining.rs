@@ -53,7 +53,7 @@ impl World {
     /// # Errors
     /// Returns an error if the launcher offers no PMI version 1 or fails, or if a rank cannot be reached.
     pub fn launched(config: Config) -> Result<Self, JoinError> {
-        let Some(place) = Place::of_this_process() else {
+        let Some(place) = Place::of_this_process()? else {
             return Self::join(config, 0, 1, |mine| Ok(vec![mine.to_vec()]));
         };
         if !Pmi::is_offered() {
