@@ -57,7 +57,14 @@ pub fn run(args: &BreakdownArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> 
     ];
     if let Some((option, _)) = meaningless.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Fault::BadInput(format!(
-            "breakdown has both ends in one process, which poll each other undisturbed: leave {option} away"
+            "breakdown runs both ends in one process, which polls them: remove {option}"
+        )));
+    }
+    let size = measuring.size.unwrap_or(0) as usize;
+    if let Some(layer) = bench.over.iter().find(|layer| size > layer.longest_in_parts()) {
+        return Err(Fault::BadInput(format!(
+            "--size {size} is more than the {} bytes of which breakdown knows the steps over {layer}",
+            layer.longest_in_parts()
         )));
     }
     campaign::run(Box::new(BreakingDown), bench, ranks)

@@ -56,12 +56,14 @@ fn bad_input_is_one_line_and_exit_code_2() {
             "mpi has no operations that are made in parts: use am+shm, am+udp, vi+shm, vi+udp, udp, tcp, sim",
         ),
         (&["breakdown", "--over", "udp,am+xdp"], "am+xdp has no operations that are made in parts"),
-        (&["breakdown", "--over", "udp", "--wait", "block"], "leave --wait away"),
-        (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "leave --faults away"),
-        (&["breakdown", "--over", "am+udp", "--dials", "latency=5us"], "leave --dials away"),
-        (&["breakdown", "--over", "am+udp", "--bind", "127.0.0.1"], "leave --bind away"),
+        (&["breakdown", "--over", "udp", "--wait", "block"], "remove --wait"),
+        (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "remove --faults"),
+        (&["breakdown", "--over", "am+udp", "--dials", "latency=5us"], "remove --dials"),
+        (&["breakdown", "--over", "am+udp", "--bind", "127.0.0.1"], "remove --bind"),
         (&["breakdown", "--over", "am+udp", "--size", "64KiB"], "--size"),
         (&["breakdown", "--over", "udp", "--size", "1MiB"], "--size"),
+        (&["breakdown", "--over", "vi+shm", "--size", "33"], "more than the 32 bytes"),
+        (&["breakdown", "--over", "vi+udp", "--size", "1381"], "more than the 1380 bytes"),
     ];
     for (args, names) in cases {
         let line = error_of(args, 2);

@@ -5,6 +5,17 @@ use crate::parts::{PartsOptions, am, tcp, udp, vi};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
 
+impl Layer {
+    /// Returns the largest message whose operations can be made in parts, in bytes.
+    pub fn longest_in_parts(self) -> usize {
+        match self {
+            Self::ViShm => vi::LONGEST_OVER_SHM,
+            Self::ViUdp => vi::LONGEST_OVER_UDP,
+            _ => usize::MAX,
+        }
+    }
+}
+
 /// Opens both ends of a layer in this process.
 ///
 /// # Errors

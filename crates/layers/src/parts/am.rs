@@ -190,6 +190,7 @@ pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let mut parts = Parts::new();
     let len = reliability::datagram_len(&content);
     let wire = wire::system_calls(&mut parts, len)?;
+    let of_ack = wire::datagrams(&mut parts, reliability::ACKNOWLEDGEMENT_LEN)?;
     let protocol = reliability::protocol(&mut parts, &content);
     let clock = parts.simple("read the clock", || {
         black_box(Instant::now());
@@ -206,7 +207,15 @@ pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     wire::plain_exchange(&mut parts, plain, wire);
     let system = [wire.send, wire.receive, wire.in_vain, clock];
     operations_over_udp(&mut parts, &probes, system, protocol);
-    acknowledgements_over_udp(&mut parts, [make_ack, take_ack], &probes, system, protocol);
+    let [send_ack, receive_ack] = of_ack;
+    let of_ack = [send_ack, receive_ack, wire.in_vain, clock];
+    acknowledgements_over_udp(
+        &mut parts,
+        [make_ack, take_ack],
+        poll_itself(&probes, system),
+        of_ack,
+        protocol,
+    );
     let poll = poll_itself(&probes, system).map(|(probe, times)| (probe, 2.0 * times));
     round_trip_over_udp(&mut parts, [trip, plain, clock], &poll, protocol);
     Ok(parts.subject())
@@ -275,21 +284,20 @@ fn operations_over_udp(
         Table::Operation,
         "poll in vain",
         probes.in_vain,
-        &[("clock", &clock), ("receive in vain", &in_vain)],
+        &[("poll", &poll), ("clock", &clock), ("receive in vain", &in_vain)],
     );
 }
 
-/// Adds the explicit acknowledgement. A poll makes it once its timer is due, and a poll takes it and then finds nothing
+/// Adds the explicit acknowledgement. `system` has the probes of datagrams of its length. A poll makes it once its timer is due, and a poll takes it and then finds nothing
 /// more.
 fn acknowledgements_over_udp(
     parts: &mut Parts,
     [make, take]: [usize; 2],
-    probes: &EndpointProbes,
+    poll: [(usize, f64); 3],
     system: [usize; 4],
     protocol: ProtocolProbes,
 ) {
     let [send, receive, in_vain, clock] = system.map(|probe| [(probe, 1.0)]);
-    let poll = poll_itself(probes, system);
     // An acknowledgement has no words: its checksum is part of what the connection does.
     let made = [(protocol.acknowledge, 1.0), (protocol.copy, -1.0)];
     parts.operation(

@@ -10,6 +10,8 @@ use std::hint::black_box;
 
 /// The handler index of every message.
 const HANDLER: u8 = 0;
+/// The length of an acknowledgement that travels alone.
+pub(super) const ACKNOWLEDGEMENT_LEN: usize = datagram::HEADER_LEN;
 /// Longer than an acknowledgement waits for a message that carries it, in the time of the protocol.
 const ACKNOWLEDGED_NS: u64 = 1_000_000;
 

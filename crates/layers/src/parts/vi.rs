@@ -11,6 +11,7 @@ use netdyno_clock::ticks;
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
+use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use netdyno_stack::vi::{Side, WireKind};
 use std::cell::RefCell;
@@ -18,8 +19,10 @@ use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-/// The largest message that a line of the lane holds beside its head.
-const IN_LINE_BYTES: usize = 32;
+/// The largest message over shared memory: a line of the lane holds it beside its head.
+pub(crate) const LONGEST_OVER_SHM: usize = 32;
+/// The largest message over UDP: one datagram holds it beside its head.
+pub(crate) const LONGEST_OVER_UDP: usize = LONGEST_PAYLOAD;
 /// The indices of the servers of the partner.
 const PLAIN: usize = 0;
 const ENDS: usize = 1;
@@ -37,11 +40,6 @@ struct ViProbes {
 /// Opens both ends over shared memory.
 pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
-    if size_bytes > IN_LINE_BYTES {
-        return Err(LayerError(format!(
-            "breakdown over vi+shm has messages of up to {IN_LINE_BYTES} bytes: use a smaller --size"
-        )));
-    }
     let wires = || [WireKind::Shm, WireKind::Shm];
     let mut parts = Parts::new();
     let slots = lane::slots(&mut parts);

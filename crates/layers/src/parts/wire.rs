@@ -6,7 +6,6 @@ use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, DatagramWire, ROOM};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::layer::LayerError;
-use std::cell::RefCell;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -70,14 +69,11 @@ impl End {
     }
 }
 
-/// Adds the system calls of datagrams of `bytes`: the crossing, then sending and receiving. Returns the probes.
-pub(super) fn system_calls(parts: &mut Parts, bytes: usize) -> Result<WireProbes, LayerError> {
-    let crossing = parts.crossing();
-    let ends = Rc::new(RefCell::new(End::pair()?));
-    let data = vec![1; bytes];
-    let of_run = Rc::clone(&ends);
-    let [send, receive] = parts.run(TOGETHER, ["send", "receive"], move |count| {
-        let [one, other] = &mut *of_run.borrow_mut();
+/// Adds sending and receiving datagrams of `bytes`. Returns the probes of both.
+pub(super) fn datagrams(parts: &mut Parts, bytes: usize) -> Result<[usize; 2], LayerError> {
+    let (mut ends, data) = (End::pair()?, vec![1; bytes]);
+    Ok(parts.run(TOGETHER, ["send", "receive"], move |count| {
+        let [one, other] = &mut ends;
         let began = ticks::now();
         for _ in 0..count {
             one.send(&data);
@@ -89,10 +85,17 @@ pub(super) fn system_calls(parts: &mut Parts, bytes: usize) -> Result<WireProbes
             }
         }
         Ok([sent - began, ticks::now() - sent])
-    });
+    }))
+}
+
+/// Adds the system calls of datagrams of `bytes`: the crossing, then sending and receiving. Returns the probes.
+pub(super) fn system_calls(parts: &mut Parts, bytes: usize) -> Result<WireProbes, LayerError> {
+    let crossing = parts.crossing();
+    let [send, receive] = datagrams(parts, bytes)?;
     let refused = refused_send(parts)?;
+    let [mut end, _other] = End::pair()?;
     let in_vain = parts.simple("receive in vain", move || {
-        black_box(ends.borrow_mut()[0].receive());
+        black_box(end.receive());
     });
     parts.operation(
         Table::Crossing,

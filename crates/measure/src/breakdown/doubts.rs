@@ -36,7 +36,8 @@ fn unexplained(operation: &OperationCosts) -> Option<Doubt> {
             format!("no step explains {} of {of}", Percent(value))
         } else {
             format!(
-                "the steps take {} longer by themselves than the {of} of the operation, which overlaps them",
+                "the steps take {} longer by themselves than the {of} of the operation: it overlaps them, or the machine was \
+                 disturbed",
                 Percent(-value)
             )
         };

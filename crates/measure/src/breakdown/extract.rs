@@ -1,7 +1,7 @@
 //! The figures computed from several launches. A step is a difference of probes of the same launch. Each figure is the
 //! median of the values of the launches, with its distribution-free interval. No figure is clamped.
 
-use super::anatomy::{Operation, Step, Term};
+use super::anatomy::{Operation, Run, Step, Term};
 use super::data::BreakdownLaunch;
 use super::doubts;
 use super::pattern::samples;
@@ -72,18 +72,21 @@ impl BreakdownLaunches<'_> {
 }
 
 impl BreakdownLaunch {
-    /// Returns the sum of probes of this launch, in nanoseconds.
+    /// Returns the sum of probes of this launch, in nanoseconds; NaN if the launch lacks one. A record is a file that
+    /// others may have written: a term may name any probe.
     pub fn sum(&self, terms: &[Term]) -> f64 {
-        terms.iter().map(|term| term.times * median(self.probes_ns[term.probe].iter().copied())).sum()
+        let batches = |probe: usize| self.probes_ns.get(probe).map_or(&[][..], Vec::as_slice);
+        terms.iter().map(|term| term.times * median(batches(term.probe).iter().copied())).sum()
     }
 
     /// Returns the number of samples of the probe with the fewest.
     fn samples(&self, terms: &[Term]) -> u64 {
-        let of_run = |(run, count): (&super::anatomy::Run, &u64)| vec![samples(*count); run.probes.len()];
+        let of_run = |(run, count): (&Run, &u64)| vec![samples(*count); run.probes.len()];
         let each: Vec<u64> =
             self.shape.anatomy.runs.iter().zip(&self.shape.counts).flat_map(of_run).collect();
-        let of_term = |term: &Term| each[term.probe].saturating_mul(self.probes_ns[term.probe].len() as u64);
-        terms.iter().map(of_term).min().unwrap_or(0)
+        let of_probe =
+            |probe: usize| Some(each.get(probe)?.saturating_mul(self.probes_ns.get(probe)?.len() as u64));
+        terms.iter().map(|term| of_probe(term.probe).unwrap_or(0)).min().unwrap_or(0)
     }
 }
 

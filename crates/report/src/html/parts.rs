@@ -6,7 +6,7 @@ use netdyno_measure::show::{self, percent};
 use netdyno_measure::stats::Interval;
 
 /// Colours that tell layers apart.
-const COLOURS: usize = 9;
+pub const COLOURS: usize = 9;
 
 /// Returns the class of the colour of the layer that comes after `before` others.
 pub fn colour(before: usize) -> String {

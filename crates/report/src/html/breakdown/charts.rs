@@ -3,7 +3,9 @@
 use super::Subject;
 use crate::breakdown::{UNEXPLAINED, has_rest, of_table};
 use crate::html::chart::{WIDE, chart, uprights};
-use crate::html::parts::{colour, cut, line, parameter_tip, rect_with_tip, round_time, shown, text, time};
+use crate::html::parts::{
+    COLOURS, colour, cut, line, parameter_tip, rect_with_tip, round_time, shown, text, time,
+};
 use crate::html::scale::Scale;
 use maud::{Markup, html};
 use netdyno_measure::breakdown::anatomy::Table;
@@ -68,7 +70,9 @@ fn names(operations: &[&OperationCosts]) -> Vec<String> {
 /// Returns the class of a step. The unexplained part is hatched.
 fn class(names: &[String], name: &str) -> String {
     let at = names.iter().position(|other| other == name).unwrap_or(0);
-    if name == UNEXPLAINED { "bound".into() } else { format!("bar {}", colour(at)) }
+    // Colours repeat, paler.
+    let again = if at >= COLOURS { " again" } else { "" };
+    if name == UNEXPLAINED { "bound".into() } else { format!("bar {}{again}", colour(at)) }
 }
 
 /// Returns how far the bar or the line of an operation reaches, in nanoseconds.
