@@ -34,6 +34,12 @@ const GOODBYES: usize = 3;
 /// Appends all datagrams that a connection has ready to the batch of the socket. The caller flushes the socket.
 #[inline]
 pub(crate) fn transmit(socket: &mut Socket, to: SocketAddr, connection: &mut Connection, now_ns: u64) {
+    // The only message leaves at once, without the copy into a batch.
+    if connection.has_one_message()
+        && let Some(datagram) = connection.transmit(now_ns)
+    {
+        return socket.send(to, datagram, now_ns);
+    }
     while let Some(datagram) = connection.transmit(now_ns) {
         socket.join(to, datagram, now_ns);
     }

@@ -484,6 +484,12 @@ impl<C: Controller> Connection<C> {
         self.sending.on_time(now_ns);
     }
 
+    /// Reports that the next datagram is a message, and the only one to send now.
+    #[inline]
+    pub fn has_one_message(&self) -> bool {
+        !self.is_over() && self.sending.has_one_fresh()
+    }
+
     /// Returns the next datagram to send. Returns `None` if there is none now.
     pub fn transmit(&mut self, now_ns: u64) -> Option<&[u8]> {
         if self.is_over() {

@@ -333,6 +333,15 @@ impl<C: Controller> Sending<C> {
         Some(at)
     }
 
+    /// Reports that exactly one message can be transmitted, and for the first time.
+    #[inline]
+    pub fn has_one_fresh(&self) -> bool {
+        self.again == 0
+            && self.under_way < self.congestion.window()
+            && self.transmitted + 1 == self.messages.len()
+            && self.transmitted < MAX_WINDOW as usize
+    }
+
     fn next_allowed(&self) -> Option<usize> {
         if self.under_way >= self.congestion.window() {
             return None;
