@@ -19,7 +19,7 @@ fn real_layers_are_measured_interleaved() {
         "--launches",
         "2",
         "--max-time",
-        "4s",
+        "2s",
         "--wait",
         wait(),
     ];
@@ -61,7 +61,7 @@ fn ways_to_wait_are_measured_against_each_other() {
         "--launches",
         "2",
         "--max-time",
-        "4s",
+        "2s",
     ];
     // Such launches soon have enough samples.
     let record = record(&[&args[..], &["--precision", "0.5"]].concat());

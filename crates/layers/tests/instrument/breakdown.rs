@@ -16,7 +16,7 @@ use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::sim::Truth;
 
 /// The number of random stacks, unless `NETDYNO_RUNS` is set.
-const RUNS: u64 = 300;
+const RUNS: u64 = 100;
 /// The tolerance of a figure as a share of its operation.
 const NEAR: f64 = 0.02;
 const LAUNCHES: usize = 9;

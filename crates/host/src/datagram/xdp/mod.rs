@@ -34,6 +34,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Vain looks at the rings for each look at the socket. Few datagrams come to the socket, and a look takes as long as
@@ -41,6 +43,11 @@ use thiserror::Error;
 const RING_LOOKS: u32 = 64;
 /// Queues of an interface that are served at most. Datagrams of further queues come to the socket.
 const QUEUES_AT_MOST: u32 = 64;
+/// The operation that finds a queue in use.
+const OPEN_SOCKET: &str = "open an AF_XDP socket";
+/// Longest time for which the queues of an ended process are awaited, and the time between two attempts.
+const RELEASED_AFTER: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_millis(5);
 
 /// Reports why an AF_XDP wire could not be opened.
 #[derive(Debug, Error)]
@@ -81,6 +88,12 @@ impl XdpError {
             Self::System { error, .. } => Errno::from_io_error(error) == Some(Errno::BUSY),
             Self::Socket(_) | Self::Family(_) => false,
         }
+    }
+
+    /// Reports whether a queue belongs to another socket.
+    fn is_of_queue_in_use(&self) -> bool {
+        matches!(self, Self::System { what, error, .. } if *what == OPEN_SOCKET
+            && Errno::from_io_error(error) == Some(Errno::BUSY))
     }
 }
 
@@ -145,7 +158,7 @@ impl XdpWire {
             return Err(XdpError::Family(address));
         }
         if !address.ip().is_unspecified() {
-            return Self::bind_at(address);
+            return Self::bind_when_released(address);
         }
         let neighbours = Neighbours::open().ok();
         let is_default = |ip: &IpAddr| {
@@ -155,12 +168,24 @@ impl XdpWire {
         let all = interface::addresses().unwrap_or_default().into_iter();
         let mut outcome = Err(XdpError::NoneFree);
         for ip in all.filter(|ip| ip.is_ipv4() && !is_default(ip)) {
-            outcome = Self::bind_at(SocketAddr::new(ip, address.port()));
+            outcome = Self::bind_when_released(SocketAddr::new(ip, address.port()));
             if !matches!(&outcome, Err(error) if error.is_of_interface()) {
                 break;
             }
         }
         outcome
+    }
+
+    /// Binds at an address. The kernel releases the queues of a process only a moment after its end, so that the next
+    /// process may find them in use.
+    fn bind_when_released(address: SocketAddr) -> Result<Self, XdpError> {
+        let until = Instant::now() + RELEASED_AFTER;
+        loop {
+            match Self::bind_at(address) {
+                Err(error) if error.is_of_queue_in_use() && Instant::now() < until => thread::sleep(RETRY),
+                outcome => return outcome,
+            }
+        }
     }
 
     fn bind_at(address: SocketAddr) -> Result<Self, XdpError> {
@@ -179,7 +204,7 @@ impl XdpWire {
         let mut queues: Vec<Queue> = Vec::new();
         for queue in 0..count {
             let bound = Queue::bind(&mut area, device.index, queue, queues.first());
-            let bound = bound.map_err(refused("open an AF_XDP socket"))?;
+            let bound = bound.map_err(refused(OPEN_SOCKET))?;
             program.steer(queue, bound.as_fd()).map_err(refused("steer to an AF_XDP socket"))?;
             queues.push(bound);
         }
