@@ -50,8 +50,8 @@ fn write_operation(lines: &mut Lines, operation: &OperationCosts) {
     }
 }
 
-/// Returns a step as a share of its operation.
-fn share(cost: &Parameter, operation: &OperationCosts) -> String {
+/// Returns a step as a share of its operation, in words.
+pub fn share(cost: &Parameter, operation: &OperationCosts) -> String {
     let share = cost.value_ns.zip(operation.whole.value_ns).map(|(step, whole)| step / whole);
     share.map_or(String::new(), |share| Percent(share).to_string())
 }

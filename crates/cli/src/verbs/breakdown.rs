@@ -47,17 +47,17 @@ pub fn run(args: &BreakdownArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> 
     let bench = &args.bench;
     all_able(&bench.over, Layer::has_parts, "operations that are made in parts", "use")?;
     let measuring = &bench.measuring;
-    let meaningless = [
-        ("--faults", bench.faults.is_some()),
-        ("--dials", bench.dials.is_some()),
-        ("--profile", bench.profile.is_some()),
-        ("--peer", measuring.peer.is_some()),
-        ("--bind", measuring.bind.is_some()),
-        ("--wait", !measuring.waits().is_empty()),
+    let are_given = [
+        bench.faults.is_some(),
+        bench.dials.is_some(),
+        bench.profile.is_some(),
+        measuring.peer.is_some(),
+        measuring.bind.is_some(),
+        !measuring.waits().is_empty(),
     ];
-    if let Some((option, _)) = meaningless.into_iter().find(|(_, is_given)| *is_given) {
+    if let Some((option, _)) = MEANINGLESS.into_iter().zip(are_given).find(|(_, is_given)| *is_given) {
         return Err(Fault::BadInput(format!(
-            "breakdown runs both ends in one process, which polls them: remove {option}"
+            "breakdown runs both ends in one process, which polls them: remove --{option}"
         )));
     }
     let size = measuring.size.unwrap_or(0) as usize;

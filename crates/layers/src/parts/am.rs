@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, FlowControl, ProtocolProbes};
-use super::{Parts, PartsOptions, TOGETHER, TRIPS, lines, ring, wire};
+use super::{Parts, PartsOptions, TOGETHER, lines, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_clock::ticks;
@@ -442,20 +442,12 @@ fn requester(way: Wire, size_bytes: usize, window: u32) -> Result<(End, Server),
 
 /// Adds round trips with the partner. Returns the index of the probe.
 fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, mut requester: End) -> usize {
-    let partner = Rc::clone(partner);
-    let [probe] = parts.run(TRIPS, ["round trip"], move |count| {
-        partner.answering(ENDPOINT, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                let before = requester.state.replies;
-                requester.request(ECHO)?;
-                partner.until(|| {
-                    requester.poll()?;
-                    Ok(requester.state.replies > before)
-                })?;
-            }
-            Ok([ticks::now() - began])
+    parts.round_trips("round trip", partner, ENDPOINT, move |partner| {
+        let before = requester.state.replies;
+        requester.request(ECHO)?;
+        partner.until(|| {
+            requester.poll()?;
+            Ok(requester.state.replies > before)
         })
-    });
-    probe
+    })
 }

@@ -1,7 +1,7 @@
 //! The message lane of Virtual Interfaces without a provider.
 
+use super::Parts;
 use super::partner::{Partner, Server};
-use super::{Parts, TRIPS};
 use netdyno_clock::ticks;
 use netdyno_host::lane::{self, Reader, WORDS, Writer};
 use netdyno_measure::layer::LayerError;
@@ -87,17 +87,9 @@ pub(super) fn exchange() -> (End, Server) {
 
 /// Adds round trips with the server of this index. Returns the index of the probe.
 pub(super) fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, server: usize, mut asking: End) -> usize {
-    let partner = Rc::clone(partner);
-    let [probe] = parts.run(TRIPS, ["plain round trip"], move |count| {
-        partner.answering(server, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                write(&mut asking.out)?;
-                partner.until(|| Ok(read(&mut asking.into)))?;
-                free(&mut asking.out)?;
-            }
-            Ok([ticks::now() - began])
-        })
-    });
-    probe
+    parts.round_trips("plain round trip", partner, server, move |partner| {
+        write(&mut asking.out)?;
+        partner.until(|| Ok(read(&mut asking.into)))?;
+        free(&mut asking.out)
+    })
 }

@@ -1,8 +1,7 @@
 //! Two cache lines between two threads: what a message in shared memory cannot do without.
 
+use super::Parts;
 use super::partner::{Partner, Server};
-use super::{Parts, TRIPS};
-use netdyno_clock::ticks;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,18 +41,10 @@ pub(super) fn round_trips(
     server: usize,
     mut asking: Lines,
 ) -> usize {
-    let partner = Rc::clone(partner);
-    let [probe] = parts.run(TRIPS, ["2 lines"], move |count| {
-        partner.answering(server, || {
-            let [there, back] = &*asking.lines;
-            let began = ticks::now();
-            for _ in 0..count {
-                asking.sent += 1;
-                there.0.store(asking.sent, Ordering::Release);
-                partner.until(|| Ok(back.0.load(Ordering::Acquire) == asking.sent))?;
-            }
-            Ok([ticks::now() - began])
-        })
-    });
-    probe
+    parts.round_trips("2 lines", partner, server, move |partner| {
+        let [there, back] = &*asking.lines;
+        asking.sent += 1;
+        there.0.store(asking.sent, Ordering::Release);
+        partner.until(|| Ok(back.0.load(Ordering::Acquire) == asking.sent))
+    })
 }

@@ -26,7 +26,9 @@ use netdyno_clock::ticks;
 use netdyno_measure::breakdown::anatomy::{Anatomy, Table};
 use netdyno_measure::layer::{Dissected, LayerError};
 use netdyno_measure::task::{self, Subject};
+use partner::Partner;
 use std::hint::black_box;
+use std::rc::Rc;
 
 /// The number of operations in a run over sockets before the other end follows: one, as in a round trip. The kernel's
 /// buffers are then as warm as they are there.
@@ -34,7 +36,7 @@ pub(crate) const TOGETHER: u64 = 1;
 /// The largest number of operations in a run that leaves nothing behind.
 const MANY: u64 = 4096;
 /// The largest number of round trips in a run.
-pub(crate) const TRIPS: u64 = 256;
+const TRIPS: u64 = 256;
 
 /// What a breakdown needs to know of its layer.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +84,29 @@ impl Parts {
             Ok([ticks::now() - began])
         };
         let [probe] = self.run(MANY, [probe], make);
+        probe
+    }
+
+    /// Adds a run of round trips, which the server of this index answers. `trip` makes one of them. Returns the index of
+    /// the probe.
+    pub(crate) fn round_trips(
+        &mut self,
+        probe: &str,
+        partner: &Rc<Partner>,
+        server: usize,
+        mut trip: impl FnMut(&Partner) -> Result<(), LayerError> + 'static,
+    ) -> usize {
+        let partner = Rc::clone(partner);
+        let make = move |count| {
+            partner.answering(server, || {
+                let began = ticks::now();
+                for _ in 0..count {
+                    trip(&partner)?;
+                }
+                Ok([ticks::now() - began])
+            })
+        };
+        let [probe] = self.run(TRIPS, [probe], make);
         probe
     }
 

@@ -1,8 +1,8 @@
 //! The message ring without an endpoint: its slots and its flow control.
 
+use super::Parts;
 use super::content::Content;
 use super::partner::{Partner, Server};
-use super::{Parts, TRIPS};
 use netdyno_clock::ticks;
 use netdyno_host::ring::{self, LINE, Reader, Writer};
 use netdyno_measure::layer::LayerError;
@@ -147,16 +147,9 @@ pub(super) fn exchange(content: &Content) -> (End, Server) {
 
 /// Adds round trips with the server of this index. Returns the index of the probe.
 pub(super) fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, server: usize, mut asking: End) -> usize {
-    let (partner, mut credit) = (Rc::clone(partner), credits());
-    let [probe] = parts.run(TRIPS, ["plain round trip"], move |count| {
-        partner.answering(server, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                asking.write(credit()?);
-                partner.until(|| Ok(asking.read()))?;
-            }
-            Ok([ticks::now() - began])
-        })
-    });
-    probe
+    let mut credit = credits();
+    parts.round_trips("plain round trip", partner, server, move |partner| {
+        asking.write(credit()?);
+        partner.until(|| Ok(asking.read()))
+    })
 }

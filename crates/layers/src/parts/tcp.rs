@@ -1,7 +1,7 @@
 //! Bare TCP connections in parts.
 
 use super::partner::{Partner, Server};
-use super::{Parts, PartsOptions, TOGETHER, TRIPS};
+use super::{Parts, PartsOptions, TOGETHER};
 use crate::payload::FILL;
 use crate::socket::is_passing;
 use netdyno_clock::ticks;
@@ -86,16 +86,10 @@ pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError
         }
         Ok(is_there)
     });
-    let partner = Partner::start(partner_cpu, vec![server])?;
-    let [trip] = parts.run(TRIPS, ["plain round trip"], move |count| {
-        partner.answering(PLAIN, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                asking.write()?;
-                partner.until(|| asking.read())?;
-            }
-            Ok([ticks::now() - began])
-        })
+    let partner = Rc::new(Partner::start(partner_cpu, vec![server])?);
+    let trip = parts.round_trips("plain round trip", &partner, PLAIN, move |partner| {
+        asking.write()?;
+        partner.until(|| asking.read())
     });
     let steps: [(&str, &[(usize, f64)]); 2] = [("2 writes", &[(write, 2.0)]), ("2 reads", &[(read, 2.0)])];
     parts.operation(Table::Exchange, "plain round trip", trip, &steps);

@@ -3,7 +3,7 @@
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, FlowControl};
-use super::{Parts, PartsOptions, TRIPS, lane, lines, wire};
+use super::{Parts, PartsOptions, lane, lines, wire};
 use crate::payload::FILL;
 use crate::vi::at;
 use crate::vi::pair::ViEnd;
@@ -195,18 +195,10 @@ fn requester([requester, mut replier]: [ViEnd; 2]) -> (ViEnd, Server) {
 
 /// Adds round trips with the partner. Returns the index of the probe.
 fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, mut requester: ViEnd) -> usize {
-    let partner = Rc::clone(partner);
-    let [probe] = parts.run(TRIPS, ["round trip"], move |count| {
-        partner.answering(ENDS, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                requester.post_send()?;
-                while !requester.is_done(Side::Send)? {}
-                partner.until(|| requester.is_done(Side::Receive))?;
-                requester.post_receive()?;
-            }
-            Ok([ticks::now() - began])
-        })
-    });
-    probe
+    parts.round_trips("round trip", partner, ENDS, move |partner| {
+        requester.post_send()?;
+        while !requester.is_done(Side::Send)? {}
+        partner.until(|| requester.is_done(Side::Receive))?;
+        requester.post_receive()
+    })
 }

@@ -1,7 +1,7 @@
 //! The datagrams of the stack without its protocol: two sockets in one thread, and two between threads.
 
 use super::partner::{Partner, Server};
-use super::{Parts, TOGETHER, TRIPS};
+use super::{Parts, TOGETHER};
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{DatagramSocket, DatagramWire, ROOM};
 use netdyno_measure::breakdown::anatomy::Table;
@@ -146,18 +146,11 @@ pub(super) fn round_trips(
     mut asking: End,
     bytes: usize,
 ) -> usize {
-    let (partner, data) = (Rc::clone(partner), vec![1; bytes]);
-    let [probe] = parts.run(TRIPS, ["plain round trip"], move |count| {
-        partner.answering(server, || {
-            let began = ticks::now();
-            for _ in 0..count {
-                asking.send(&data);
-                partner.until(|| Ok(asking.receive().is_some()))?;
-            }
-            Ok([ticks::now() - began])
-        })
-    });
-    probe
+    let data = vec![1; bytes];
+    parts.round_trips("plain round trip", partner, server, move |partner| {
+        asking.send(&data);
+        partner.until(|| Ok(asking.receive().is_some()))
+    })
 }
 
 /// Adds the plain exchange: what its two sends and its two receives explain of a round trip.

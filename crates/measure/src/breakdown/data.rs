@@ -3,7 +3,7 @@
 //! Every time is in nanoseconds for one operation, without the cost of reading the clock. The value of a batch is the
 //! mean of the middle 80 % of its samples.
 
-use super::anatomy::Anatomy;
+use super::anatomy::{Anatomy, Run};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,14 @@ pub struct BreakdownShape {
     pub anatomy: Anatomy,
     /// The number of operations in each run.
     pub counts: Vec<u64>,
+}
+
+impl BreakdownShape {
+    /// Returns the number of operations in a run of each probe.
+    pub(super) fn counts_by_probe(&self) -> Vec<u64> {
+        let of_run = |(run, count): (&Run, &u64)| vec![*count; run.probes.len()];
+        self.anatomy.runs.iter().zip(&self.counts).flat_map(of_run).collect()
+    }
 }
 
 /// All measurements of one launch.

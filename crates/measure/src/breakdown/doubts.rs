@@ -1,6 +1,6 @@
 //! Warnings about the steps of operations, because of the layer, the machine or the run.
 
-use super::anatomy::{Operation, Run};
+use super::anatomy::Operation;
 use super::record::{Breakdown, OperationCosts};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
@@ -61,8 +61,7 @@ fn impossible(operation: &OperationCosts) -> impl Iterator<Item = Doubt> {
 /// Warns that a run of operations takes so little that the cost of the clock matters.
 fn coarse(found: &Breakdown) -> Option<Doubt> {
     let shape = &found.launches.first()?.shape;
-    let of_probe = |(run, count): (&Run, &u64)| vec![*count; run.probes.len()];
-    let counts: Vec<u64> = shape.anatomy.runs.iter().zip(&shape.counts).flat_map(of_probe).collect();
+    let counts = shape.counts_by_probe();
     let of_run = |(costs, operation): (&OperationCosts, &Operation)| {
         let count = counts.get(operation.whole).copied().unwrap_or(1);
         let ns = costs.whole.value_ns.map(|ns| ns * count as f64);

@@ -1,7 +1,7 @@
 //! The figures computed from several launches. A step is a difference of probes of the same launch. Each figure is the
 //! median of the values of the launches, with its distribution-free interval. No figure is clamped.
 
-use super::anatomy::{Operation, Run, Step, Term};
+use super::anatomy::{Operation, Step, Term};
 use super::data::BreakdownLaunch;
 use super::doubts;
 use super::pattern::samples;
@@ -81,11 +81,10 @@ impl BreakdownLaunch {
 
     /// Returns the number of samples of the probe with the fewest.
     fn samples(&self, terms: &[Term]) -> u64 {
-        let of_run = |(run, count): (&Run, &u64)| vec![samples(*count); run.probes.len()];
-        let each: Vec<u64> =
-            self.shape.anatomy.runs.iter().zip(&self.shape.counts).flat_map(of_run).collect();
-        let of_probe =
-            |probe: usize| Some(each.get(probe)?.saturating_mul(self.probes_ns.get(probe)?.len() as u64));
+        let counts = self.shape.counts_by_probe();
+        let of_probe = |probe: usize| {
+            Some(samples(*counts.get(probe)?).saturating_mul(self.probes_ns.get(probe)?.len() as u64))
+        };
         terms.iter().map(|term| of_probe(term.probe).unwrap_or(0)).min().unwrap_or(0)
     }
 }

@@ -144,12 +144,14 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
         }
         Order::Alone { layer, cpu } => {
             pin(cpu)?;
-            return measure_alone(control, layer.parse().map_err(End::Layer)?);
+            let registrar = registrar::open(layer.parse().map_err(End::Layer)?)?;
+            return measure_alone(control, registrar.subject, registrar.library);
         }
         Order::Parts { layer, size_bytes, cpu, partner_cpu } => {
             pin(cpu)?;
             let options = PartsOptions { size_bytes, partner_cpu };
-            return measure_parts(control, layer.parse().map_err(End::Layer)?, options);
+            let subject = parts::open(layer.parse().map_err(End::Layer)?, options)?;
+            return measure_alone(control, subject, None);
         }
         Order::Try { layer, wait } => {
             trial::open(layer.parse().map_err(End::Layer)?, wait.parse().map_err(End::Layer)?)?;
@@ -185,18 +187,15 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
     }
 }
 
-fn measure_alone(control: &mut Control<Order>, layer: Layer) -> Result<(), End> {
-    let registrar = registrar::open(layer)?;
+/// Measures with a layer that is open in this process alone. `library` is the one behind the layer.
+fn measure_alone(
+    control: &mut Control<Order>,
+    subject: Box<dyn Subject>,
+    library: Option<String>,
+) -> Result<(), End> {
     let shared = control.shared_files();
-    control.send(&Answer::Opened { address: Vec::new(), library: registrar.library, shared })?;
+    control.send(&Answer::Opened { address: Vec::new(), library, shared })?;
     // A process without a peer never waits.
-    measure(control, registrar.subject, Wait::Spin, None)
-}
-
-fn measure_parts(control: &mut Control<Order>, layer: Layer, options: PartsOptions) -> Result<(), End> {
-    let subject = parts::open(layer, options)?;
-    let shared = control.shared_files();
-    control.send(&Answer::Opened { address: Vec::new(), library: None, shared })?;
     measure(control, subject, Wait::Spin, None)
 }
 

@@ -1,7 +1,7 @@
 //! The costs of steps as a table.
 
 use super::Subject;
-use crate::breakdown::{UNEXPLAINED, has_rest, of_table};
+use crate::breakdown::{UNEXPLAINED, has_rest, of_table, share};
 use crate::html::grid::{grid, heads};
 use crate::html::tables::{marks, over_interval};
 use crate::notes::Notes;
@@ -9,7 +9,6 @@ use maud::{Markup, html};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::breakdown::record::OperationCosts;
 use netdyno_measure::record::Parameter;
-use netdyno_measure::show::Percent;
 
 /// Returns the table: a row for each operation, and below it a row for each of its steps.
 pub fn costs(subject: &Subject<'_>, table: Table, notes: &Notes<'_>) -> Markup {
@@ -33,12 +32,7 @@ fn part(operation: &OperationCosts, name: &str, cost: &Parameter) -> Markup {
         tr {
             th.step scope="row" { (name) }
             td { (over_interval(cost)) }
-            td { (share(operation, cost)) }
+            td { (share(cost, operation)) }
         }
     }
-}
-
-fn share(operation: &OperationCosts, cost: &Parameter) -> String {
-    let share = cost.value_ns.zip(operation.whole.value_ns).map(|(part, whole)| part / whole);
-    share.map_or(String::new(), |share| Percent(share).to_string())
 }
