@@ -3,7 +3,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A handle of a process. It does not refer to the process identifier, which the system may reuse.
 #[derive(Debug)]
@@ -20,6 +20,13 @@ impl Life {
     pub fn has_ended(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         matches!(poll(&mut fds, Some(&Timespec::default())), Ok(n) if n > 0)
+    }
+}
+
+/// The descriptor is readable once the process has ended.
+impl AsFd for Life {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

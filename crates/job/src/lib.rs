@@ -5,6 +5,7 @@
 //! * [`workers`]: the launching side, with all its workers.
 //! * [`member`]: the launched side.
 //! * [`launcher`]: external launchers such as mpiexec and srun.
+//! * [`launching`]: netdyno's own launcher of the ranks of a program.
 //! * [`rendezvous`]: the rendezvous port to which processes started by a launcher connect.
 //! * [`place`]: the rank and the job size that launchers report in the environment.
 //! * [`pmi`]: the exchange of bytes through the launcher of a job.
@@ -22,6 +23,7 @@ pub mod greeting;
 pub mod handshake;
 pub mod key;
 pub mod launcher;
+pub mod launching;
 pub mod member;
 pub mod place;
 pub mod pmi;

@@ -2,6 +2,7 @@
 //! identity of its machine.
 
 use serde::{Deserialize, Serialize};
+use std::process::Command;
 use thiserror::Error;
 
 /// The rank of a process and the size of its job.
@@ -26,6 +27,38 @@ const NAMES: [(&str, &str); 4] = [
 /// Variables in which launchers report the rank of a process on its host.
 const LOCAL_NAMES: [&str; 4] =
     ["MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "FLUX_TASK_LOCAL_ID"];
+
+/// Other variables in which launchers tell a process of its job and of their own servers.
+const OTHER_NAMES: [&str; 13] = [
+    "PMI_FD",
+    "PMI_ID",
+    "PMI_PORT",
+    "PMI_SPAWNED",
+    "PMI2_RANK",
+    "PMI2_SIZE",
+    "PMIX_NAMESPACE",
+    "PMIX_RANK",
+    "PMIX_SERVER_URI2",
+    "PMIX_SERVER_URI3",
+    "PMIX_SERVER_URI4",
+    "PMIX_SERVER_URI41",
+    "MPI_LOCALNRANKS",
+];
+
+/// Returns the variables of all launchers. A launcher inside another one must not pass on that one's.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().flat_map(|(rank, procs)| [rank, procs]).chain(LOCAL_NAMES).chain(OTHER_NAMES)
+}
+
+/// Tells a process its place in a job on this host, as Hydra does.
+pub fn set(command: &mut Command, Place { rank, procs }: Place) -> &mut Command {
+    for (name, count) in
+        [("PMI_RANK", rank), ("PMI_SIZE", procs), ("MPI_LOCALRANKID", rank), ("MPI_LOCALNRANKS", procs)]
+    {
+        command.env(name, count.to_string());
+    }
+    command
+}
 
 /// Reports whether the launcher has started a process of this job with a lower rank on this host.
 pub fn has_elder_here() -> bool {
@@ -77,6 +110,18 @@ pub fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_is_set_is_understood() {
+        let (mut command, place) = (Command::new("x"), Place { rank: 3, procs: 7 });
+        set(&mut command, place);
+        let value = |name: &str| {
+            let (_, value) = command.get_envs().find(|(known, _)| *known == name)?;
+            value?.to_str().map(str::to_owned)
+        };
+        assert_eq!(Place::told_by(value), Ok(Some(place)));
+        assert!(command.get_envs().all(|(name, _)| variables().any(|known| name == known)));
+    }
 
     #[test]
     fn every_launcher_is_understood_and_nonsense_is_refused() {

@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use thiserror::Error;
 
 /// Environment variable with the number of the inherited socket.
-const DESCRIPTOR: &str = "PMI_FD";
+pub(crate) const DESCRIPTOR: &str = "PMI_FD";
 /// The longest answer, in bytes.
 const LONGEST_LINE: u64 = 4096;
 /// Bytes in a value. Two digits each fit into the 1024 characters of all launchers.
@@ -179,7 +179,7 @@ fn refusal(command: &'static str, answer: &str) -> PmiError {
 }
 
 /// Returns an argument of a line.
-fn argument<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn argument<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 

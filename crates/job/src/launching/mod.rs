@@ -1,0 +1,372 @@
+//! netdyno's own launcher of ranks: it starts the processes of a program on this host, serves PMI version 1.1 to them
+//! ([`server`]), and ends all of them once one has failed.
+//!
+//! The processes end with the thread that has called [`run`], in whatever way it ends: the kernel kills them.
+
+pub mod server;
+
+use crate::place::{self, Place};
+use crate::pmi::DESCRIPTOR;
+use netdyno_host::life::Life;
+use netdyno_host::tied;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::{Pid, Signal, kill_process};
+use server::{Answer, Misuse, Server, Stop};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use thiserror::Error;
+
+/// The most processes of a launch: the most ranks of a job of global memory.
+pub const PROCS_AT_MOST: usize = 1 << 16;
+/// Time in which the processes must end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// Time in which a process that has closed its socket ends, if it closed it by ending.
+const CLOSING: Duration = Duration::from_millis(500);
+/// Time in which a killed process ends after its sockets have been closed, which other processes notice and fail by.
+const NOTICING: Duration = Duration::from_millis(20);
+/// Interval between two calls of `stop`.
+const LOOK: Duration = Duration::from_millis(50);
+/// The exit code of `timeout`(1) for an end that has none.
+const NO_CODE: u8 = 125;
+
+/// How the processes of a launch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All ended with exit code 0.
+    Done,
+    /// A process failed, before any other one did. The others were ended.
+    Failed {
+        /// Its rank.
+        rank: usize,
+        /// Its exit status.
+        status: ExitStatus,
+    },
+    /// A process asked for the end of the job. The others were ended.
+    Aborted {
+        /// Its rank.
+        rank: usize,
+        /// The exit code that it asked for.
+        code: i32,
+    },
+    /// `stop` returned this signal. All processes were ended.
+    Stopped(i32),
+}
+
+impl End {
+    /// Returns the exit code of the launch: that of the process that failed first, as a shell returns it.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed { status, .. } => exit_code(status),
+            // The low byte, as of exit(3). An abort is no success.
+            Self::Aborted { code, .. } => (code as u8).max(1),
+            Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(NO_CODE),
+        }
+    }
+}
+
+/// Formats the end as one line.
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("all ranks ended with exit code 0"),
+            Self::Failed { rank, status } => match status.signal() {
+                Some(signal) => write!(f, "rank {rank} was killed by signal {signal}"),
+                None => write!(f, "rank {rank} ended with exit code {}", exit_code(*status)),
+            },
+            Self::Aborted { rank, code } => {
+                write!(f, "rank {rank} has aborted the job with exit code {code}")
+            }
+            Self::Stopped(signal) => write!(f, "signal {signal} has ended the launch"),
+        }
+    }
+}
+
+/// Returns the exit code that a shell would return.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(NO_CODE)
+}
+
+/// The reason why a launch failed although no process did.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// A number of processes that cannot be started.
+    #[error("{0} processes cannot be started: use 1 to {PROCS_AT_MOST}")]
+    Procs(usize),
+    /// The system refuses a process, or the program cannot be executed.
+    #[error("cannot run '{program}' as rank {rank}: {error}")]
+    Start {
+        /// The rank.
+        rank: usize,
+        /// The program.
+        program: String,
+        /// The reason.
+        #[source]
+        error: io::Error,
+    },
+    /// A process does not keep the protocol.
+    #[error("rank {rank} {misuse}")]
+    Misuse {
+        /// The rank.
+        rank: usize,
+        /// What it has done.
+        misuse: Misuse,
+    },
+    /// A process reads none of the answers that it asks for.
+    #[error("rank {0} does not read the launcher's answers")]
+    Deaf(usize),
+    /// A process will not come to a barrier in which another one waits.
+    #[error("rank {waiting} waits in a barrier to which rank {rank} does not come: it has {reason}")]
+    Deserted {
+        /// The rank that does not come.
+        rank: usize,
+        /// A rank that waits.
+        waiting: usize,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// A system call failed.
+    #[error("cannot wait for the processes: {0}")]
+    Wait(#[from] io::Error),
+}
+
+/// Starts `procs` processes, and waits for their end. `rank` returns the command of each rank; its standard input and
+/// the variables of a launcher are set here. Rank 0 has the standard input of this process, and the others have none.
+/// `stop` is called every 50 ms, and returns a signal if the launch must end.
+///
+/// Once a process has failed, the others get SIGTERM, and SIGKILL 2 s later. All have ended when this returns.
+///
+/// # Errors
+/// Returns an error if a process cannot be started or does not keep the protocol. All have ended then as well.
+pub fn run(
+    procs: usize,
+    mut rank: impl FnMut(usize) -> Command,
+    mut stop: impl FnMut() -> Option<i32>,
+) -> Result<End, LaunchError> {
+    if !(1..=PROCS_AT_MOST).contains(&procs) {
+        return Err(LaunchError::Procs(procs));
+    }
+    let mut launch = Launch { ranks: Vec::new(), server: Server::new(space(), procs), told: None };
+    for nth in 0..procs {
+        launch.start(nth, procs, rank(nth))?;
+    }
+    let mut verdict = None;
+    while launch.ranks.iter().any(Rank::is_running) {
+        if verdict.is_none() {
+            verdict = stop().map(|signal| Ok(End::Stopped(signal)));
+        }
+        if verdict.is_some() {
+            launch.tell();
+        }
+        let seen = launch.look()?;
+        verdict = verdict.or(seen);
+    }
+    verdict.unwrap_or(Ok(End::Done))
+}
+
+/// Returns a name for the values of a launch that no other launch on this host has.
+fn space() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("netdyno-{}-{}", std::process::id(), now.as_nanos())
+}
+
+/// The processes of a launch. A drop kills those that still run.
+struct Launch {
+    ranks: Vec<Rank>,
+    server: Server,
+    /// When the processes were told to end.
+    told: Option<Instant>,
+}
+
+struct Rank {
+    child: Child,
+    /// A handle of the process until it has ended.
+    life: Option<Life>,
+    /// The socket until the process has closed it.
+    socket: Option<UnixStream>,
+    closed: Option<Instant>,
+}
+
+type Verdict = Result<End, LaunchError>;
+
+impl Launch {
+    fn start(&mut self, rank: usize, procs: usize, mut command: Command) -> Result<(), LaunchError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut start = || {
+            let (socket, theirs) = UnixStream::pair()?;
+            let theirs = OwnedFd::from(theirs);
+            for name in place::variables() {
+                command.env_remove(name);
+            }
+            place::set(&mut command, Place { rank, procs }).env(DESCRIPTOR, theirs.as_raw_fd().to_string());
+            command.stdin(if rank == 0 { Stdio::inherit() } else { Stdio::null() });
+            let child = tied::spawn(std::mem::replace(&mut command, Command::new("")), theirs)?;
+            self.ranks.push(Rank { child, life: None, socket: Some(socket), closed: None });
+            let started = &mut self.ranks[rank];
+            started.life = Some(Life::of(started.child.id())?);
+            Ok(())
+        };
+        start().map_err(|error| LaunchError::Start { rank, program, error })
+    }
+
+    /// Tells the processes to end: first SIGTERM, then SIGKILL.
+    fn tell(&mut self) {
+        let signal = match self.told {
+            None => Signal::TERM,
+            Some(told) if told.elapsed() > GRACE => Signal::KILL,
+            Some(_) => return,
+        };
+        self.told.get_or_insert_with(Instant::now);
+        for rank in self.ranks.iter().filter(|rank| rank.is_running()) {
+            // A process that has ended is not yet waited for, so that its number is not another one's.
+            let _ = kill_process(Pid::from_child(&rank.child), signal);
+        }
+    }
+
+    /// Waits for the next events and takes them. Returns the verdict on the launch if it must end.
+    fn look(&mut self) -> Result<Option<Verdict>, LaunchError> {
+        let (readable, ended) = self.events()?;
+        let mut verdict = None;
+        for rank in readable {
+            if let Err(found) = self.listen(rank) {
+                verdict.get_or_insert(found);
+            }
+        }
+        let mut failed = self.failed(ended)?;
+        if !failed.is_empty() && self.told.is_none() && !failed.iter().any(is_killed) {
+            thread::sleep(NOTICING);
+            let (_, ended) = self.events()?;
+            failed.extend(self.failed(ended)?);
+        }
+        // Of processes that fail at once, one that was killed is the cause: the others have noticed its end.
+        let first = failed.iter().find(|end| is_killed(end)).or(failed.first()).copied();
+        Ok(verdict.or(first.map(Ok)).or_else(|| self.deserted().map(Err)))
+    }
+
+    /// Takes the exit statuses of processes that have ended, and returns the failures.
+    fn failed(&mut self, ended: Vec<usize>) -> io::Result<Vec<End>> {
+        let mut failed = Vec::new();
+        for rank in ended {
+            let status = self.ranks[rank].reap()?;
+            if !status.success() {
+                failed.push(End::Failed { rank, status });
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Waits for events. Returns the ranks with something to read, and those that have ended.
+    fn events(&self) -> Result<(Vec<usize>, Vec<usize>), LaunchError> {
+        let sockets =
+            self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.socket.as_ref()?)));
+        let lives = self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.life.as_ref()?)));
+        let (of_sockets, mut fds): (Vec<usize>, Vec<PollFd<'_>>) =
+            sockets.map(|(nth, socket)| (nth, PollFd::new(socket, PollFlags::IN))).unzip();
+        let (of_lives, of_ends): (Vec<usize>, Vec<PollFd<'_>>) =
+            lives.map(|(nth, life)| (nth, PollFd::new(life, PollFlags::IN))).unzip();
+        fds.extend(of_ends);
+        match poll(&mut fds, Some(&Timespec::try_from(LOOK).unwrap_or_default())) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok((Vec::new(), Vec::new())),
+            Err(error) => return Err(LaunchError::Wait(error.into())),
+        }
+        let (sockets, lives) = fds.split_at(of_sockets.len());
+        let ready = |ranks: &[usize], fds: &[PollFd<'_>]| {
+            let ready = ranks.iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty());
+            ready.map(|(rank, _)| *rank).collect()
+        };
+        Ok((ready(&of_sockets, sockets), ready(&of_lives, lives)))
+    }
+
+    /// Reads from the socket of a rank, and answers. Nothing is answered once the processes were told to end.
+    fn listen(&mut self, rank: usize) -> Result<(), Verdict> {
+        let mut bytes = [0; server::LONGEST_LINE];
+        let Some(socket) = &self.ranks[rank].socket else { return Ok(()) };
+        let len = match recv(socket, &mut bytes[..], RecvFlags::DONTWAIT) {
+            Ok((len, _)) => len,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            // The process has ended before it had read all answers.
+            Err(_) => 0,
+        };
+        if len == 0 {
+            self.ranks[rank].close();
+            return Ok(());
+        }
+        if self.told.is_some() {
+            return Ok(());
+        }
+        match self.server.hear(rank, &bytes[..len]) {
+            Ok(answers) => answers.iter().try_for_each(|answer| self.answer(answer)).map_err(Err),
+            Err(Stop::Abort(code)) => Err(Ok(End::Aborted { rank, code })),
+            Err(Stop::Misuse(misuse)) => Err(Err(LaunchError::Misuse { rank, misuse })),
+        }
+    }
+
+    fn answer(&self, Answer { to, line }: &Answer) -> Result<(), LaunchError> {
+        let Some(socket) = &self.ranks[*to].socket else { return Ok(()) };
+        match send(socket, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(len) if len == line.len() => Ok(()),
+            Ok(_) | Err(Errno::AGAIN) => Err(LaunchError::Deaf(*to)),
+            // The process has closed its socket, which is seen when it is read.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the error of a barrier in which ranks wait for one that does not come.
+    fn deserted(&self) -> Option<LaunchError> {
+        let waiting = self.server.waiting()?;
+        let absent = |rank: usize| {
+            let of_rank = &self.ranks[rank];
+            let reason = match of_rank {
+                Rank { life: None, .. } => "ended",
+                _ if self.server.has_finalized(rank) => "finalized",
+                Rank { closed: Some(closed), .. } if closed.elapsed() > CLOSING => "closed its connection",
+                _ => return None,
+            };
+            (!self.server.is_in_barrier(rank)).then_some(LaunchError::Deserted { rank, waiting, reason })
+        };
+        (0..self.ranks.len()).find_map(absent)
+    }
+}
+
+fn is_killed(end: &End) -> bool {
+    matches!(end, End::Failed { status, .. } if status.signal().is_some())
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        for rank in &mut self.ranks {
+            // Both fail if the process was waited for already.
+            let _ = rank.child.kill();
+            let _ = rank.child.wait();
+        }
+    }
+}
+
+impl Rank {
+    fn is_running(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// Takes the exit status of a process that has ended. A process that it has left behind is not served.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.life = None;
+        self.close();
+        Ok(status)
+    }
+
+    fn close(&mut self) {
+        self.socket = None;
+        self.closed.get_or_insert_with(Instant::now);
+    }
+}
