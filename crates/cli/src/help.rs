@@ -23,7 +23,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("130", "a signal after three launches of each layer, with the result written"),
 ];
 
-/// The exit codes of `run` and `sweep` only. Otherwise these two pass on the program's own status.
+/// The exit codes of `run`, `sweep` and `launch` only. Otherwise these pass on the program's own status.
 const RUNNER_CODES: &[(&str, &str)] = &[
     ("125", "netdyno failed: bad input, or the dials were not in force"),
     ("126", "the program cannot be executed"),
@@ -157,7 +157,7 @@ fn exit_codes() -> StyledStr {
         }
     };
     list(&mut text, EXIT_CODES);
-    let _ = write!(text, "\n`run` and `sweep` pass the program's own status, except for:");
+    let _ = write!(text, "\n`run`, `sweep` and `launch` pass the program's own status, except for:");
     list(&mut text, RUNNER_CODES);
     StyledStr::from(text)
 }

@@ -1,10 +1,10 @@
-//! The program that `run` and `sweep` start.
+//! The program that `run`, `sweep` and `launch` start.
 
 use clap::Args;
 use std::ffi::OsString;
 
 /// Heading of the program's options.
-const WHAT_TO_RUN: &str = "What to run";
+pub const WHAT_TO_RUN: &str = "What to run";
 
 /// What to run.
 #[derive(Debug, Args)]

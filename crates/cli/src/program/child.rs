@@ -6,7 +6,6 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -15,20 +14,18 @@ use std::time::Duration;
 /// Interval between two checks for a signal, or for new files in shared memory, while the program runs.
 const CHECK: Duration = Duration::from_millis(20);
 
-/// Starts a program. An error has the exit code of `timeout`(1): 127 if the program is not found, else 126.
+/// Starts a program. An error is that of [`cannot_run`].
 pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
     // The program stays in this process group, so that Ctrl-C reaches both. `wait` passes on a signal to this
     // process alone.
-    command.spawn().map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-        Fault::Ended(code, format!("cannot run '{}': {error}", command.get_program().to_string_lossy()))
-    })
+    command.spawn().map_err(|error| cannot_run(&command.get_program().to_string_lossy(), &error))
 }
 
-/// Returns the exit code that a shell would return.
-pub fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(125)
+/// Returns the error of a program that the system does not start, with the exit code of `timeout`(1): 127 if it is not
+/// found, else 126.
+pub fn cannot_run(program: &str, error: &io::Error) -> Fault {
+    let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    Fault::Ended(code, format!("cannot run '{program}': {error}"))
 }
 
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and

@@ -10,7 +10,7 @@ use std::io;
 use std::num::ParseIntError;
 use std::process::ExitCode;
 
-/// Exit code of `run` and `sweep` for an error of netdyno itself, not of the program.
+/// Exit code of `run`, `sweep` and `launch` for an error of netdyno itself, not of the program.
 pub const RUNNER: u8 = 125;
 
 /// Exit code after a signal ended the run and the result so far was written.
@@ -35,7 +35,7 @@ pub enum Fault {
     Stopped(i32),
     /// No error: clap's help or version, which the user asked for.
     Help(clap::Error),
-    /// An error with another exit code: `run` and `sweep` use those of `timeout`(1).
+    /// An error with another exit code: `run`, `sweep` and `launch` use those of `timeout`(1).
     Ended(u8, String),
     /// An error that this process or another process of the job has reported already, with its exit code.
     Quiet(u8),
@@ -58,7 +58,7 @@ impl Fault {
         }
     }
 
-    /// Turns an error of netdyno into exit code 125, for `run` and `sweep`, which pass on a program's status.
+    /// Turns an error of netdyno into exit code 125, for verbs that pass on a program's status.
     pub fn of_runner(self) -> Self {
         match self {
             Self::BadInput(text) | Self::Failed(text) => Self::Ended(RUNNER, text),

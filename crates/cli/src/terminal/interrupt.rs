@@ -21,11 +21,16 @@ impl Interrupt {
         Ok(Self(caught))
     }
 
+    /// Returns the last signal that has arrived.
+    pub fn signal(&self) -> Option<i32> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(i32::try_from(signal).unwrap_or(SIGINT)),
+        }
+    }
+
     /// Returns `Fault::Interrupted` if a signal has arrived.
     pub fn check(&self) -> Result<(), Fault> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            signal => Err(Fault::Interrupted(i32::try_from(signal).unwrap_or(SIGINT))),
-        }
+        self.signal().map_or(Ok(()), |signal| Err(Fault::Interrupted(signal)))
     }
 }

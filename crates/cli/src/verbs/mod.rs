@@ -8,6 +8,7 @@ pub mod completion;
 pub mod completions;
 pub mod contention;
 pub mod export;
+pub mod launch;
 pub mod layers;
 pub mod logp;
 pub mod man;
@@ -37,6 +38,7 @@ use completion::CompletionArgs;
 use completions::CompletionsArgs;
 use contention::ContentionArgs;
 use export::ExportArgs;
+use launch::LaunchArgs;
 use layers::LayersArgs;
 use logp::LogpArgs;
 use man::ManArgs;
@@ -139,6 +141,7 @@ registry! {
     "Prepare" {
         Layers(LayersArgs) in layers: layers::run(), None;
         Plugin(PluginArgs) in plugin: plugin::run(args), None;
+        Launch(LaunchArgs) in launch: launch::run(args).map_err(Fault::of_runner), None;
         Serve(ServeArgs) in serve: serve::run(args), None;
         Soak(SoakArgs) in soak: soak::run(args), None;
         Completions(CompletionsArgs) in completions: completions::run(args, (context.definition)()), None;

@@ -3,8 +3,9 @@
 use crate::common::{names, netdyno, run, stdout_of};
 use netdyno_measure::record::Record;
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ const VERBS: &[&str] = &[
     "sweep",
     "utilisation",
     "validate",
+    "launch",
     "layers",
     "report",
     "serve",
@@ -147,6 +149,14 @@ const MISTAKES: &[(&[&str], i32, &str, &str)] = &[
         "run '",
     ),
     (&["logp", "--over", "udp", "--seed", "x"], 2, "--seed 'x': invalid number: use a whole one", "digit"),
+    (&["launch", "-n", "0", "true"], 125, "--procs '0': must be from 1 to 65536, as in 4", "digit"),
+    (&["launch", "-n", "65537", "true"], 125, "must be from 1 to 65536", "digit"),
+    (&["launch", "-n", "-1", "true"], 125, "must be from 1 to 65536", "unexpected"),
+    (&["launch", "true"], 125, "required arguments are missing: --procs <N>; as in `netdyno launch", "were"),
+    (&["launch", "-n", "2", "/nonexistent/x"], 127, "cannot run '/nonexistent/x'", "rank"),
+    (&["launch", "-n", "2", "/etc/passwd"], 126, "cannot run '/etc/passwd'", "rank"),
+    (&["launch", "-n", "2", "--", "sh", "-c", "exit 3"], 3, "ended with exit code 3", "signal"),
+    (&["launch", "-n", "2", "--", "sh", "-c", "kill -9 $$"], 137, "was killed by signal 9", "code"),
     (&["plugin"], 2, "a command is missing, as in `netdyno plugin show skeleton`", "Build"),
     (
         &["run", "--latency", "+10us"],
@@ -324,9 +334,12 @@ fn a_run_without_a_dial_warns_and_words_behind_two_dashes_are_the_programs() {
 }
 
 #[test]
-fn a_signal_to_run_is_its_exit_code() {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let mut child = netdyno(&["run", "--latency", "+1us", "--", "sleep", "60"]).spawn().unwrap();
+fn a_signal_to_a_runner_is_its_exit_code() {
+    let runners = [&["run", "--latency", "+1us"][..], &["launch", "-n", "2"]];
+    for (runner, (signal, code)) in
+        runners.into_iter().flat_map(|args| [("INT", 130), ("TERM", 143)].map(|end| (args, end)))
+    {
+        let mut child = netdyno(&[runner, &["--", "sleep", "60"]].concat()).spawn().unwrap();
         // The command catches signals before it starts the program.
         while crate::common::workers_of(child.id()).is_empty() {
             sleep(Duration::from_millis(10));
@@ -335,4 +348,13 @@ fn a_signal_to_run_is_its_exit_code() {
         let status = child.wait().unwrap();
         assert_eq!((status.code(), status.signal()), (Some(code), None), "{signal}");
     }
+}
+
+#[test]
+fn rank_0_of_a_launch_has_the_standard_input() {
+    let mut command = netdyno(&["launch", "-n", "3", "--", "sh", "-c", "sed s/^/$PMI_RANK/"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"word\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"0word\n"[..]));
 }

@@ -197,3 +197,43 @@ fn a_job_that_cannot_be_is_one_line() {
     assert_eq!(without.status.code(), Some(2));
     assert!(String::from_utf8(without.stderr).unwrap().contains("--launcher 'mpiexec -n {n}'"));
 }
+
+/// Sums the ranks. With an argument rank 1 aborts the job instead.
+const SUM: &str = r#"
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    int rank, procs, sum = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &procs);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (argc > 1 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 5);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("%d of %d\n", sum, procs);
+    return MPI_Finalize();
+}
+"#;
+
+#[test]
+fn a_program_of_mpich_runs_under_netdynos_own_launcher() {
+    let _beside = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("sum.c"), folder.path().join("sum"));
+    fs::write(&source, SUM).unwrap();
+    // Open MPI speaks PMIx alone.
+    for compiler in compilers().iter().filter(|compiler| compiler.with_file_name("mpichversion").is_file()) {
+        assert!(Command::new(compiler).arg(&source).arg("-o").arg(&program).status().unwrap().success());
+        let program = program.to_str().unwrap();
+        for (procs, sum) in [("1", "0 of 1\n"), ("2", "1 of 2\n"), ("5", "10 of 5\n")] {
+            let output = netdyno(&["launch", "-n", procs, program]).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{stderr}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), sum);
+        }
+        let output = netdyno(&["launch", "-n", "3", program, "abort"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{stderr}");
+        assert!(stderr.contains("rank 1 has aborted the job with exit code 5"), "{stderr}");
+    }
+}
