@@ -1,7 +1,7 @@
 //! Sorts 64-bit keys that are spread over all ranks, by radix sort, and checks the result.
 //!
 //!     cargo build --release -p netdyno-global --example radix_sort
-//!     mpiexec -n 4 target/release/examples/radix_sort 100000
+//!     netdyno launch -n 4 target/release/examples/radix_sort 100000
 
 use netdyno_global::{Combination, Config, GlobalPointer, World};
 use std::error::Error;

@@ -106,7 +106,7 @@ pub enum JoinError {
     NoPlace(#[from] NoPlace),
     /// A launcher has started this process, and offers no PMI version 1.
     #[error(
-        "rank {0} was started by a launcher without PMI version 1: use mpiexec of MPICH or Intel MPI, \
+        "rank {0} was started by a launcher without PMI version 1: use netdyno launch, mpiexec of MPICH or Intel MPI, \
          srun --mpi=pmi2, or flux run"
     )]
     NoPmi(usize),

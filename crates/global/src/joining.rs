@@ -47,7 +47,8 @@ impl Config {
 }
 
 impl World {
-    /// Joins the job whose launcher has started this process: mpiexec of MPICH or Intel MPI, `srun --mpi=pmi2`, or Flux.
+    /// Joins the job whose launcher has started this process: `netdyno launch`, mpiexec of MPICH or
+    /// Intel MPI, `srun --mpi=pmi2`, or Flux.
     /// Without a launcher this process is the only rank.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! ```
 //! use netdyno_global::{Combination, Config, World};
 //!
-//! // Under `mpiexec -n 8` there are eight ranks; without a launcher there is one.
+//! // Under `netdyno launch -n 8` there are eight ranks; without a launcher there is one.
 //! let mut world = World::launched(Config::default())?;
 //! let segment = world.allocate(4096)?;
 //! let mut total = [1];

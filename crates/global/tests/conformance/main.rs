@@ -4,6 +4,7 @@
 
 mod job;
 mod killed;
+mod launched;
 
 use job::{Transport, run};
 use netdyno_global::{Combination, Error, GlobalPointer, World};
@@ -223,7 +224,7 @@ fn a_world_that_is_dropped_ends_the_others(transport: Transport) {
 macro_rules! over {
     ($($name:ident: $transport:expr;)*) => {$(
         mod $name {
-            use super::{Transport, killed};
+            use super::{Transport, killed, launched};
 
             #[test]
             fn transfers_of_every_length() { super::transfers_of_every_length($transport); }
@@ -247,6 +248,10 @@ macro_rules! over {
             }
             #[test]
             fn a_killed_rank_ends_the_others() { killed::a_killed_rank_ends_the_others($transport); }
+            #[test]
+            fn launched_ranks_share_memory() { launched::launched_ranks_share_memory($transport); }
+            #[test]
+            fn a_killed_rank_ends_its_launch() { launched::a_killed_rank_ends_its_launch($transport); }
         }
     )*};
 }
