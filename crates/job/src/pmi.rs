@@ -138,6 +138,14 @@ impl Pmi {
         }
     }
 
+    /// Asks the launcher to end all processes of the job, with this exit code. The launcher may end this process before
+    /// the call returns.
+    pub fn abort(mut self, code: i32) {
+        self.is_working = false;
+        // A launcher that is gone ends nothing, and needs no answer.
+        let _ = self.socket.get_mut().write_all(format!("cmd=abort exitcode={code}\n").as_bytes());
+    }
+
     fn key(&self, rank: usize, nth: usize) -> String {
         format!("netdyno-{}-{rank}-{nth}", self.exchanges)
     }

@@ -1,0 +1,28 @@
+/* Jobs under the names of AMMPI: started by mpiexec, srun or netdyno launch. */
+#ifndef NETDYNO_AMMPI_SPMD_H
+#define NETDYNO_AMMPI_SPMD_H
+
+#include "ammpi.h"
+#include "am2_spmd.h"
+
+AMX_BEGIN_C
+
+/* Starts the job: gives a bundle with an endpoint whose entries 0 to n - 1 are the ranks. networkpid may be NULL. */
+extern int AMMPI_SPMDStartup(int *argc, char ***argv, int networkdepth, uint64_t *networkpid, eb_t *bundle,
+                             ep_t *endpoint);
+
+AMX_END_C
+
+#define AMX_SPMDStartup AMMPI_SPMDStartup
+#define AMMPI_SPMDExit AMX_SPMDExit
+#define AMMPI_SPMDSetExitCallback AMX_SPMDSetExitCallback
+#define AMMPI_SPMDIsWorker AMX_SPMDIsWorker
+#define AMMPI_SPMDNumProcs AMX_SPMDNumProcs
+#define AMMPI_SPMDMyProc AMX_SPMDMyProc
+#define AMMPI_SPMDBarrier AMX_SPMDBarrier
+#define AMMPI_SPMDAllGather AMX_SPMDAllGather
+#define AMMPI_SPMDBroadcast AMX_SPMDBroadcast
+#define AMMPI_SPMDkillmyprocess AMX_SPMDkillmyprocess
+#define AMMPI_SPMDgetenvMaster AMX_SPMDgetenvMaster
+
+#endif

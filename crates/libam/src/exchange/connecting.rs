@@ -1,0 +1,127 @@
+//! Connections to named endpoints: made when the first message is sent, by a call to the lobby of the other process.
+
+use crate::code::{Code, Status};
+use crate::lobby::{self, Call, Calling};
+use crate::name::Name;
+use crate::objects::{Endpoint, Peer, State, Translation};
+use crate::refusal::Refusal;
+use crate::settings;
+use netdyno_host::machine;
+use netdyno_stack::am::{self, PeerId, Wire};
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+/// Time for the answer of an endpoint that does not poll.
+const ANSWER: Duration = Duration::from_secs(120);
+
+impl Endpoint {
+    /// Returns the peer of a translation. Connects to it before the first message.
+    ///
+    /// # Errors
+    /// Returns `BadEndpoint` if there is no such endpoint, and `Unreachable` if it cannot be reached or is lost.
+    #[inline]
+    pub fn peer_of(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        index: usize,
+        Translation { name, peer, .. }: Translation,
+    ) -> Result<PeerId, Status> {
+        match peer {
+            Some(peer) => Ok(peer),
+            None => self.connect(link, index, &name),
+        }
+    }
+
+    #[cold]
+    fn connect(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        index: usize,
+        name: &Name,
+    ) -> Result<PeerId, Status> {
+        // The other endpoint may have called meanwhile.
+        let known = self.peers.borrow().iter().find(|peer| peer.name == *name).map(|peer| peer.id);
+        let peer = match known {
+            Some(peer) => peer,
+            None => self.call(link, name)?,
+        };
+        if let Some(Some(entry)) = self.translations.borrow_mut().get_mut(index) {
+            entry.peer = Some(peer);
+        }
+        Ok(peer)
+    }
+
+    /// Calls an endpoint and connects to it. Polls meanwhile, because the other side may call, too.
+    fn call(&'static self, link: &mut am::Endpoint<State>, name: &Name) -> Result<PeerId, Status> {
+        let failed = |error: &dyn Display| {
+            Refusal::new(Code::Resource, format!("endpoint {name} cannot be reached: {error}"))
+                .tell("connecting");
+            Status::Unreachable
+        };
+        let begun = Calling::begin(name).map_err(|error| failed(&error))?;
+        let (mut calling, machine) = begun.ok_or(Status::BadEndpoint)?;
+        let near = if machine == machine::name() { Wire::Shm } else { Wire::Udp };
+        let wire = settings::wire().map_err(|error| failed(&error))?.unwrap_or(near);
+        let port = link.open_port(wire).map_err(|error| failed(&error))?;
+        calling.offer(&self.name, wire, &port.address()).map_err(|error| failed(&error))?;
+        let began = Instant::now();
+        let address = loop {
+            if let Some(address) = calling.answered().map_err(|error| failed(&error))? {
+                break address;
+            }
+            if began.elapsed() > ANSWER {
+                return Err(failed(&"it does not poll"));
+            }
+            self.poll_link_and_pause(link);
+        };
+        if address.is_empty() {
+            return Err(failed(&"it refuses the connection"));
+        }
+        let id = link.connect(port, &address).map_err(|error| failed(&error))?;
+        self.add_peer(*name, id);
+        Ok(id)
+    }
+
+    /// Answers a call of another endpoint.
+    pub fn accept(&self, link: &mut am::Endpoint<State>, call: Call) {
+        let Call { from, wire, address, stream } = call;
+        let accepted = link.open_port(wire).ok().and_then(|port| {
+            let ours = port.address();
+            let id = link.connect(port, &address).ok()?;
+            Some((ours, id))
+        });
+        lobby::answer(&stream, accepted.as_ref().map(|(ours, _)| &ours[..]));
+        if let Some((_, id)) = accepted {
+            self.add_peer(from, id);
+        }
+    }
+
+    fn add_peer(&self, name: Name, id: PeerId) {
+        let translation = self.index_of(&name);
+        let mut peers = self.peers.borrow_mut();
+        debug_assert_eq!(peers.len(), id.index());
+        peers.push(Peer::new(name, id, translation));
+    }
+
+    /// Sleeps are prepared and taken back by the endpoint of the stack.
+    pub fn prepare_sleep(&self, most: Duration) -> Duration {
+        match self.link.try_borrow_mut().as_deref_mut() {
+            Ok(Some(link)) if !self.peers.borrow().is_empty() => link.until_due().min(most),
+            _ => most,
+        }
+    }
+
+    /// Takes a prepared sleep back.
+    pub fn cancel_sleep(&self) {
+        if let Ok(Some(link)) = self.link.try_borrow_mut().as_deref_mut() {
+            link.cancel_sleep();
+        }
+    }
+
+    /// Returns a copy of the descriptor that is readable when a message arrives.
+    pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
+        use std::os::fd::AsFd;
+        let link = self.link.try_borrow().ok()?;
+        link.as_ref()?.as_fd().try_clone_to_owned().ok()
+    }
+}

@@ -1,0 +1,196 @@
+//! Sending and receiving messages over the endpoint of the stack.
+//!
+//! A message that fits into a piece of the stack is one request or reply of the stack. A longer one is sent in pieces:
+//! requests of the stack, which arrive in order. The reply to a message goes into the slot that the stack has reserved
+//! for it. A reply in pieces, and a reply that comes back to its sender, are requests of the stack too. A handler
+//! cannot send requests, so these wait in [`Endpoint::outgoing`] for the next poll.
+
+mod connecting;
+mod receiving;
+mod sending;
+
+use crate::code::Code;
+use crate::job;
+use crate::message::Words;
+use crate::objects::{Endpoint, Outgoing, State};
+use crate::refusal::{Refusal, refuse};
+use crate::settings;
+use crate::token::{Answer, Source, is_in_handler};
+use netdyno_stack::am::{self, Handlers, PeerId, Reply, RequestError};
+use receiving::Body;
+pub use sending::Outbound;
+use std::time::Duration;
+
+/// Indices of the handlers of the stack's requests.
+const WHOLE: u8 = 0;
+const REQUEST_PIECE: u8 = 1;
+const REQUEST_LAST: u8 = 2;
+const REPLY_PIECE: u8 = 3;
+const REPLY_LAST: u8 = 4;
+const RETURNED_REQUEST_LAST: u8 = 5;
+const RETURNED_REPLY_LAST: u8 = 6;
+pub const CONTROL: u8 = 7;
+/// Indices of the handlers of the stack's replies.
+const REPLY: u8 = 0;
+const RETURNED: u8 = 1;
+
+/// Requests between two polls. The interface lets a request poll, so that a program that only sends makes progress.
+const REQUESTS_PER_POLL: u32 = 8;
+/// Longest sleep of a call that waits.
+const SLEEP_AT_MOST: Duration = Duration::from_millis(10);
+/// Polls without a message between two yields of the processor, where ranks share it.
+const VAIN_POLLS: u32 = 16;
+
+/// Returns the handlers of the stack's messages.
+pub fn handlers() -> Handlers<State> {
+    let mut handlers = Handlers::new();
+    handlers.on_request(WHOLE, |state: &mut State, request| {
+        let (words, payload) = (request.words(), request.payload());
+        let source = Source::Peer(request.peer());
+        state.0.take(source, true, words, Body::Lent(payload), Answer::Slot(request));
+    });
+    handlers.on_request(REQUEST_PIECE, |state: &mut State, request| state.0.gather(&request, 0));
+    handlers.on_request(REQUEST_LAST, |state: &mut State, request| {
+        let body = state.0.gathered(&request, 0);
+        let (source, words) = (Source::Peer(request.peer()), request.words());
+        state.0.take(source, true, words, Body::Own(body), Answer::Slot(request));
+    });
+    handlers.on_request(REPLY_PIECE, |state: &mut State, request| state.0.gather(&request, 1));
+    handlers.on_request(REPLY_LAST, |state: &mut State, request| {
+        let body = state.0.gathered(&request, 1);
+        state.0.take(Source::Peer(request.peer()), false, request.words(), Body::Own(body), Answer::None);
+    });
+    handlers.on_request(RETURNED_REQUEST_LAST, |state: &mut State, request| {
+        let body = state.0.gathered(&request, 1);
+        state.0.take_returned(Source::Peer(request.peer()), true, request.words(), body.bytes());
+    });
+    handlers.on_request(RETURNED_REPLY_LAST, |state: &mut State, request| {
+        let body = state.0.gathered(&request, 1);
+        state.0.take_returned(Source::Peer(request.peer()), false, request.words(), body.bytes());
+    });
+    handlers.on_request(CONTROL, |state: &mut State, request| {
+        job::take_control(state.0, request.peer(), request.words(), request.payload());
+    });
+    handlers.on_reply(REPLY, |state: &mut State, reply: Reply<'_>| {
+        let body = Body::Lent(reply.payload());
+        state.0.take(Source::Peer(reply.peer()), false, reply.words(), body, Answer::None);
+    });
+    handlers.on_reply(RETURNED, |state: &mut State, reply: Reply<'_>| {
+        state.0.take_returned(Source::Peer(reply.peer()), true, reply.words(), reply.payload());
+    });
+    handlers
+}
+
+impl Endpoint {
+    /// Opens the endpoint for messages, with so many unanswered requests to a peer.
+    ///
+    /// # Errors
+    /// Returns `Resource` if it was opened before, or if the environment or the system does not allow it.
+    pub fn expect(&'static self, outstanding: u32) -> Result<(), Refusal> {
+        if self.is_open() {
+            return Err(refuse(Code::Resource, "AM_SetExpectedResources was called before"));
+        }
+        let failed = |why: String| Refusal::new(Code::Resource, why);
+        let config = settings::config(*self.name.at().ip(), outstanding, self.here).map_err(failed)?;
+        let link = am::Endpoint::new(handlers(), config).map_err(|error| failed(error.to_string()))?;
+        *self.link.borrow_mut() = Some(link);
+        Ok(())
+    }
+
+    /// Polls. Returns the number of the stack's messages that were handled.
+    ///
+    /// # Errors
+    /// Returns `Resource` in a handler.
+    pub fn poll(&'static self) -> Result<usize, Refusal> {
+        if is_in_handler() {
+            return Err(in_handler());
+        }
+        self.unpolled.set(0);
+        let handled = {
+            let Ok(mut link) = self.link.try_borrow_mut() else { return Err(in_handler()) };
+            // An endpoint that is not open yet has nothing to poll.
+            let Some(link) = &mut *link else { return Ok(0) };
+            self.poll_link(link)
+        };
+        self.settle(handled);
+        Ok(handled)
+    }
+
+    /// Polls while the endpoint of the stack is borrowed.
+    pub fn poll_link(&'static self, link: &mut am::Endpoint<State>) -> usize {
+        for call in self.inbox.take() {
+            self.accept(link, call);
+        }
+        let handled = match link.poll(&mut State(self)) {
+            Ok(handled) => handled,
+            Err(lost) => {
+                self.note(lost);
+                1
+            }
+        };
+        self.push(link);
+        handled
+    }
+
+    /// Does what a poll may not do while the endpoint of the stack is borrowed. A poll without a message yields the
+    /// processor now and then, where ranks share it.
+    fn settle(&'static self, handled: usize) {
+        job::end_if_told();
+        if handled > 0 {
+            self.vain.set(0);
+        } else if self.vain.replace(self.vain.get() + 1) >= VAIN_POLLS {
+            self.vain.set(0);
+            if let Ok(mut link) = self.link.try_borrow_mut()
+                && let Some(link) = &mut *link
+            {
+                link.idle(SLEEP_AT_MOST);
+            }
+        }
+    }
+
+    /// Polls while a call waits.
+    pub fn poll_link_and_pause(&'static self, link: &mut am::Endpoint<State>) {
+        if self.poll_link(link) == 0 {
+            link.idle(SLEEP_AT_MOST);
+        }
+    }
+
+    /// Keeps a message of several pieces until there is room.
+    fn queue(&self, peer: PeerId, last: u8, words: Words, payload: Vec<u8>) {
+        self.outgoing.borrow_mut().push_back(Outgoing {
+            peer,
+            piece: REPLY_PIECE,
+            last,
+            words,
+            payload,
+            sent: 0,
+        });
+    }
+
+    /// Sends what waits, as long as there is room.
+    fn push(&'static self, link: &mut am::Endpoint<State>) {
+        let mut outgoing = self.outgoing.borrow_mut();
+        while let Some(message) = outgoing.front_mut() {
+            let piece = link.medium_bytes(message.peer);
+            let rest = &message.payload[message.sent..];
+            let is_last = rest.len() <= piece;
+            let bytes = &rest[..rest.len().min(piece)];
+            let (handler, words) =
+                if is_last { (message.last, message.words) } else { (message.piece, [0; 4]) };
+            match link.try_request_medium(message.peer, handler, words, bytes) {
+                Ok(()) => message.sent += bytes.len(),
+                Err(RequestError::Full) => return,
+                // A poll reports the loss.
+                Err(_) => message.sent = usize::MAX,
+            }
+            if is_last || message.sent == usize::MAX {
+                outgoing.pop_front();
+            }
+        }
+    }
+}
+
+#[cold]
+fn in_handler() -> Refusal {
+    refuse(Code::Resource, "a handler may not do this: it may reply once, to a request")
+}

@@ -1,0 +1,291 @@
+//! What has arrived: messages go to their handlers, or back to their senders.
+
+use super::{RETURNED, RETURNED_REPLY_LAST, RETURNED_REQUEST_LAST};
+use crate::calling;
+use crate::code::{Category, Status, opcode, operation};
+use crate::job;
+use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words};
+use crate::objects::{Buffer, Endpoint, TAG_ALL, TAG_NONE};
+use crate::token::{About, Answer, Source, Token};
+use netdyno_stack::am::{PeerLost, Request};
+use std::ffi::c_void;
+
+/// The payload of a message that has arrived.
+pub enum Body<'a> {
+    /// It is in a buffer of the stack, or is the program's own.
+    Lent(&'a [u8]),
+    /// It was assembled from pieces.
+    Own(Buffer),
+}
+
+impl Body<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Body::Lent(bytes) => bytes,
+            Body::Own(buffer) => buffer.bytes(),
+        }
+    }
+
+    /// Returns the payload in memory that a handler may write to.
+    fn into_buffer(self) -> Buffer {
+        match self {
+            Body::Lent(bytes) => {
+                let mut buffer = Buffer::default();
+                buffer.append(bytes);
+                buffer
+            }
+            Body::Own(buffer) => buffer,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Keeps a piece of a message.
+    pub fn gather(&self, request: &Request<'_>, which: usize) {
+        let mut peers = self.peers.borrow_mut();
+        let pieces = &mut peers[request.peer().index()].pieces[which];
+        // A correct peer sends no more. What is too long is found to be malformed with the last piece.
+        if pieces.len <= MAX_PAYLOAD {
+            pieces.append(request.payload());
+        }
+    }
+
+    /// Returns a message of several pieces, the last of which has come.
+    pub fn gathered(&self, request: &Request<'_>, which: usize) -> Buffer {
+        self.gather(request, which);
+        std::mem::take(&mut self.peers.borrow_mut()[request.peer().index()].pieces[which])
+    }
+
+    /// Gives a message to its handler, or back to its sender.
+    pub fn take(
+        &'static self,
+        source: Source,
+        is_request: bool,
+        words: Words,
+        body: Body<'_>,
+        answer: Answer<'_>,
+    ) {
+        let Ok((head, bytes)) = Head::read(words, body.bytes()) else { return };
+        if head.status.is_some() {
+            return;
+        }
+        let len = bytes.len();
+        if matches!(source, Source::Peer(_)) {
+            let mut statistics = self.statistics.borrow_mut();
+            let received =
+                if is_request { &mut statistics.requests_received } else { &mut statistics.replies_received };
+            received[head.category as usize] += 1;
+        }
+        let function = match self.checked(&head, len) {
+            Ok(function) => function,
+            Err(status) => return self.give_back(source, is_request, &head, status, body.bytes(), answer),
+        };
+        let about = about(&head, is_request, self.tag.get());
+        let mut buffer;
+        let pointer: *mut c_void = match head.category {
+            Category::Short => std::ptr::null_mut(),
+            Category::Medium => {
+                buffer = body.into_buffer();
+                buffer.pointer().cast()
+            }
+            Category::Long => {
+                let place = self.place(head.offset);
+                // SAFETY: the range was checked to be in the segment, which the program says is its memory. A message to
+                // the endpoint itself may come from the segment.
+                unsafe { place.cast::<u8>().copy_from(bytes.as_ptr(), len) };
+                place
+            }
+        };
+        let [before, after] = self.callbacks.get();
+        Token::lend(self, source, about, answer, |token| {
+            let shape = Shape { head: &head, is_request, token, bytes: pointer, len };
+            // SAFETY: the program says that these functions are callbacks and a handler of such messages.
+            unsafe {
+                if let Some(before) = before {
+                    shape.call_before(before);
+                }
+                shape.call(function);
+                if let Some(after) = after {
+                    shape.call_after(after);
+                }
+            }
+        });
+        self.delivered.set(self.delivered.get().wrapping_add(1));
+    }
+
+    /// Returns the handler of a message.
+    ///
+    /// # Errors
+    /// Returns why the endpoint does not take the message.
+    fn checked(&self, head: &Head, len: usize) -> Result<calling::Function, Status> {
+        let own = self.tag.get();
+        let is_for_us = own != TAG_NONE && (own == TAG_ALL || head.tag.is_none_or(|tag| tag == own));
+        if !is_for_us {
+            return Err(Status::BadTag);
+        }
+        // Index 0 has the handler of returned messages.
+        let function = if head.handler == 0 { None } else { self.handler(head.handler) };
+        let function = function.ok_or(Status::BadHandler)?;
+        if head.category == Category::Long {
+            let segment = self.segment.get();
+            let room = (segment.len as u64).checked_sub(head.offset);
+            let room = room.filter(|_| !segment.address.is_null() && segment.len > 0);
+            if room.ok_or(Status::BadSegmentOffset)? < len as u64 {
+                return Err(Status::BadLength);
+            }
+        }
+        Ok(function)
+    }
+
+    /// Gives a message back to its sender.
+    fn give_back(
+        &'static self,
+        source: Source,
+        is_request: bool,
+        head: &Head,
+        status: Status,
+        payload: &[u8],
+        answer: Answer<'_>,
+    ) {
+        let words = Head { status: Some(status), ..*head }.words();
+        match (source, answer) {
+            (Source::Own, _) => self.take_returned(source, is_request, words, payload),
+            (Source::Peer(peer), Answer::Slot(request)) => {
+                if request.reply_medium(RETURNED, words, payload).is_err() {
+                    self.queue(peer, RETURNED_REQUEST_LAST, words, payload.to_vec());
+                }
+            }
+            // A reply has no slot for an answer.
+            (Source::Peer(peer), _) => self.queue(peer, RETURNED_REPLY_LAST, words, payload.to_vec()),
+        }
+    }
+
+    /// Takes a message that has come back.
+    pub fn take_returned(&'static self, source: Source, is_request: bool, words: Words, payload: &[u8]) {
+        let Ok((head, bytes)) = Head::read(words, payload) else { return };
+        let Some(status) = head.status else { return };
+        self.return_to_program(source, is_request, &head, status, bytes);
+    }
+
+    /// Calls the handler of returned messages. Without one, the process ends.
+    pub fn return_to_program(
+        &'static self,
+        source: Source,
+        is_request: bool,
+        head: &Head,
+        status: Status,
+        bytes: &[u8],
+    ) {
+        self.statistics.borrow_mut().returned_messages += 1;
+        let Some(function) = self.handler(0) else {
+            let whom = match source {
+                Source::Own => self.name,
+                Source::Peer(peer) => self.peers.borrow()[peer.index()].name,
+            };
+            let Head { handler, tag, arguments, count, .. } = head;
+            job::fail(&format!(
+                "a message came back ({status}): {} to handler {handler} of endpoint {whom}, tag {:#x}, arguments {:?}; \
+                 set handler 0 to handle this",
+                operation(head.category, is_request),
+                tag.unwrap_or(0),
+                &arguments[..usize::from(*count)],
+            ))
+        };
+        let mut buffer = Buffer::default();
+        if head.category == Category::Short {
+            head.arguments[..head.count.into()]
+                .iter()
+                .for_each(|argument| buffer.append(&argument.to_ne_bytes()));
+        } else {
+            buffer.append(bytes);
+        }
+        let numbers = [status as i32, opcode(head.category, is_request)];
+        Token::lend(self, source, about(head, is_request, 0), Answer::None, |token| {
+            // SAFETY: the program says that the function is a handler of returned messages.
+            unsafe { calling::returned(function, numbers, token, buffer.pointer().cast(), buffer.len) };
+        });
+        self.delivered.set(self.delivered.get().wrapping_add(1));
+    }
+
+    /// Takes the loss of a peer.
+    pub fn note(&'static self, lost: PeerLost) {
+        let name = {
+            let mut peers = self.peers.borrow_mut();
+            let peer = &mut peers[lost.peer.index()];
+            peer.is_lost = true;
+            peer.name
+        };
+        self.outgoing.borrow_mut().retain(|message| message.peer != lost.peer);
+        if job::rank_is_lost(self, &name, lost.loss) || lost.unresolved == 0 {
+            return;
+        }
+        // The requests were not kept. The program learns once that some of them may not have been handled.
+        let head = Head {
+            tag: None,
+            handler: 0,
+            category: Category::Short,
+            offset: 0,
+            arguments: [0; MAX_ARGUMENTS],
+            count: 0,
+            status: None,
+        };
+        self.return_to_program(Source::Peer(lost.peer), true, &head, Status::Unreachable, &[]);
+    }
+}
+
+/// Returns what a handler may ask about its message. A reply to an endpoint without a translation has the tag `otherwise`.
+#[inline]
+fn about(head: &Head, is_request: bool, otherwise: u64) -> About {
+    About { tag: head.tag.unwrap_or(otherwise), handler: head.handler, category: head.category, is_request }
+}
+
+/// What a handler and the callbacks get.
+struct Shape<'a> {
+    head: &'a Head,
+    is_request: bool,
+    token: *mut c_void,
+    bytes: *mut c_void,
+    len: usize,
+}
+
+type Before =
+    unsafe extern "C" fn(i32, i32, i32, *mut c_void, *mut c_void, usize, i32, *mut [i32; MAX_ARGUMENTS]);
+type After = unsafe extern "C" fn(i32, i32);
+
+impl Shape<'_> {
+    unsafe fn call(&self, function: calling::Function) {
+        let Head { arguments, count, category, .. } = self.head;
+        // SAFETY: the caller says that the function is a handler of such messages.
+        unsafe {
+            match category {
+                Category::Short => calling::short(function, self.token, arguments, *count),
+                _ => calling::with_bytes(function, self.token, self.bytes, self.len, arguments, *count),
+            }
+        }
+    }
+
+    unsafe fn call_before(&self, function: calling::Function) {
+        let Self { head, is_request, token, bytes, len } = *self;
+        let mut arguments = head.arguments;
+        let (category, handler, count) = (head.category as i32, head.handler.into(), head.count.into());
+        // SAFETY: the caller says that the function is a callback for the time before a handler.
+        unsafe {
+            std::mem::transmute::<calling::Function, Before>(function)(
+                category,
+                is_request.into(),
+                handler,
+                token,
+                bytes,
+                len,
+                count,
+                &raw mut arguments,
+            );
+        }
+    }
+
+    unsafe fn call_after(&self, function: calling::Function) {
+        let (category, is_request) = (self.head.category as i32, self.is_request.into());
+        // SAFETY: the caller says that the function is a callback for the time after a handler.
+        unsafe { std::mem::transmute::<calling::Function, After>(function)(category, is_request) };
+    }
+}

@@ -1,0 +1,248 @@
+//! Requests and replies of the program.
+
+use super::receiving::Body;
+use super::{REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL, WHOLE, in_handler};
+use crate::code::{Category, Code, Status};
+use crate::message::{Head, MAX_ARGUMENTS, Words};
+use crate::objects::{Endpoint, State};
+use crate::refusal::{Refusal, refuse};
+use crate::settings::FEWEST_OUTSTANDING;
+use crate::token::{Answer, Source, Token, is_in_handler};
+use netdyno_stack::am::{self, PeerId, PeerLost, RequestError};
+
+/// A message of the program.
+#[derive(Clone, Copy)]
+pub struct Outbound<'a> {
+    pub handler: u8,
+    pub category: Category,
+    pub bytes: &'a [u8],
+    pub offset: u64,
+    pub arguments: &'a [i32],
+}
+
+impl Outbound<'_> {
+    fn head(&self, tag: Option<u64>) -> Head {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        arguments[..self.arguments.len()].copy_from_slice(self.arguments);
+        let Self { handler, category, offset, .. } = *self;
+        Head { tag, handler, category, offset, arguments, count: self.arguments.len() as u8, status: None }
+    }
+
+    /// Returns the payload: the bytes, and the arguments that find no place in the words.
+    fn payload(&self, head: &Head) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(self.bytes.len() + head.tail_len());
+        payload.extend_from_slice(self.bytes);
+        head.write_tail(&mut payload);
+        payload
+    }
+}
+
+impl Endpoint {
+    /// Sends a request to the endpoint of a translation. Waits for room, unless `is_asynchronous`.
+    ///
+    /// # Errors
+    /// Returns `NotInit` before `AM_SetExpectedResources`, `BadArg` for a translation that is not in use, `Resource` in a
+    /// handler, and `NotSent` if an asynchronous one would have to wait.
+    #[inline]
+    pub fn request(
+        &'static self,
+        index: u32,
+        message: Outbound<'_>,
+        is_asynchronous: bool,
+    ) -> Result<(), Refusal> {
+        let translation = match self.translations.borrow().get(index as usize) {
+            Some(Some(translation)) => *translation,
+            _ => {
+                return Err(refuse(
+                    Code::BadArg,
+                    "the destination is an entry of the translation table that is not in use",
+                ));
+            }
+        };
+        if is_in_handler() {
+            return Err(in_handler());
+        }
+        let head = message.head(Some(translation.tag));
+        if translation.name == self.name {
+            return self.request_self(&head, message);
+        }
+        if self.unpolled.replace(self.unpolled.get() + 1) >= REQUESTS_PER_POLL {
+            self.poll()?;
+        }
+        let Ok(mut link) = self.link.try_borrow_mut() else { return Err(in_handler()) };
+        let Some(link) = &mut *link else { return Err(not_open()) };
+        let sent = self.peer_of(link, index as usize, translation).and_then(|peer| {
+            if is_asynchronous && !has_room(link, peer, &head, message.bytes.len()) {
+                return Ok(false);
+            }
+            self.send(link, peer, &head, message).map(|()| true)
+        });
+        match sent {
+            Ok(true) => {
+                let count = head.count;
+                self.statistics.borrow_mut().count_sent(true, message.category, count, message.bytes.len());
+                Ok(())
+            }
+            Ok(false) => Err(refuse(Code::NotSent, "the transfer would have to wait")),
+            Err(status) => {
+                self.return_to_program(Source::Own, true, &head, status, message.bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles a request of the endpoint to itself at once.
+    #[cold]
+    fn request_self(&'static self, head: &Head, message: Outbound<'_>) -> Result<(), Refusal> {
+        if !self.is_open() {
+            return Err(not_open());
+        }
+        let payload = message.payload(head);
+        self.take(Source::Own, true, head.words(), Body::Lent(&payload), Answer::Own);
+        self.settle(1);
+        Ok(())
+    }
+
+    /// Sends a message to a connected peer.
+    ///
+    /// # Errors
+    /// Returns `Unreachable` if the peer is lost.
+    #[inline]
+    fn send(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        peer: PeerId,
+        head: &Head,
+        message: Outbound<'_>,
+    ) -> Result<(), Status> {
+        if message.bytes.is_empty() && head.tail_len() == 0 {
+            loop {
+                match link.request(&mut State(self), peer, WHOLE, head.words()) {
+                    Ok(()) => return Ok(()),
+                    Err(lost) => self.note_other(lost, peer)?,
+                }
+            }
+        }
+        self.send_bytes(link, peer, head, message)
+    }
+
+    fn send_bytes(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        peer: PeerId,
+        head: &Head,
+        message: Outbound<'_>,
+    ) -> Result<(), Status> {
+        let piece = link.medium_bytes(peer);
+        let tail = head.tail_len();
+        let (front, last) = message.bytes.split_at((message.bytes.len() + tail).saturating_sub(piece));
+        for bytes in front.chunks(piece) {
+            self.send_piece(link, peer, REQUEST_PIECE, [0; 4], bytes)?;
+        }
+        let handler = if front.is_empty() { WHOLE } else { REQUEST_LAST };
+        if tail == 0 {
+            return self.send_piece(link, peer, handler, head.words(), last);
+        }
+        let mut payload = last.to_vec();
+        head.write_tail(&mut payload);
+        self.send_piece(link, peer, handler, head.words(), &payload)
+    }
+
+    /// Sends a request of the stack with a payload that fits.
+    ///
+    /// # Errors
+    /// Returns `Unreachable` if the peer is lost.
+    pub fn send_piece(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        peer: PeerId,
+        handler: u8,
+        words: Words,
+        bytes: &[u8],
+    ) -> Result<(), Status> {
+        loop {
+            match link.request_medium(&mut State(self), peer, handler, words, bytes) {
+                Ok(()) => return Ok(()),
+                Err(RequestError::Lost(lost)) => self.note_other(lost, peer)?,
+                // The length was checked.
+                Err(_) => return Err(Status::Unreachable),
+            }
+        }
+    }
+
+    /// Notes the loss of a peer during a send to another one.
+    ///
+    /// # Errors
+    /// Returns `Unreachable` if it is the same.
+    #[cold]
+    fn note_other(&'static self, lost: PeerLost, peer: PeerId) -> Result<(), Status> {
+        if self.peers.borrow()[lost.peer.index()].is_lost {
+            // Reported before.
+        } else {
+            self.note(lost);
+        }
+        if lost.peer == peer { Err(Status::Unreachable) } else { Ok(()) }
+    }
+}
+
+impl Token<'_> {
+    /// Replies to the request of this token.
+    ///
+    /// # Errors
+    /// Returns `Resource` if there is nothing to reply to, or if the handler has replied.
+    #[inline]
+    pub fn reply(&self, message: Outbound<'_>) -> Result<(), Refusal> {
+        let endpoint = self.endpoint;
+        let (peer, request) = match (self.source, self.answer.replace(Answer::None)) {
+            (Source::Peer(peer), Answer::Slot(request)) => (peer, request),
+            (Source::Own, Answer::Own) => return self.reply_self(message),
+            _ => return Err(no_reply()),
+        };
+        let head = message.head(endpoint.tag_for(peer));
+        if message.bytes.is_empty() && head.tail_len() == 0 {
+            request.reply(REPLY, head.words());
+        } else {
+            let payload = message.payload(&head);
+            if request.reply_medium(REPLY, head.words(), &payload).is_err() {
+                endpoint.queue(peer, REPLY_LAST, head.words(), payload);
+            }
+        }
+        endpoint.statistics.borrow_mut().count_sent(false, message.category, head.count, message.bytes.len());
+        Ok(())
+    }
+
+    #[cold]
+    fn reply_self(&self, message: Outbound<'_>) -> Result<(), Refusal> {
+        let endpoint = self.endpoint;
+        let tag =
+            endpoint.index_of(&endpoint.name).and_then(|index| Some(endpoint.translation(index).ok()?.tag));
+        let head = message.head(tag);
+        let payload = message.payload(&head);
+        endpoint.take(Source::Own, false, head.words(), Body::Lent(&payload), Answer::None);
+        Ok(())
+    }
+}
+
+impl Endpoint {
+    /// Returns the tag of the translation for a peer.
+    fn tag_for(&self, peer: PeerId) -> Option<u64> {
+        let at = self.peers.borrow()[peer.index()].translation?;
+        self.translations.borrow().get(at).copied().flatten().map(|translation| translation.tag)
+    }
+}
+
+/// Reports whether a message can be sent without waiting.
+fn has_room(link: &am::Endpoint<State>, peer: PeerId, head: &Head, len: usize) -> bool {
+    let pieces = (len + head.tail_len()).div_ceil(link.medium_bytes(peer)).max(1);
+    link.in_flight(peer) as usize + pieces <= FEWEST_OUTSTANDING as usize
+}
+
+#[cold]
+fn no_reply() -> Refusal {
+    refuse(Code::Resource, "only the handler of a request may reply, once")
+}
+
+#[cold]
+fn not_open() -> Refusal {
+    refuse(Code::NotInit, "the endpoint sends and receives after AM_SetExpectedResources")
+}

@@ -1,0 +1,181 @@
+//! The job of this process: what its ranks have sent, and its end. `spmd` has what the program asks of it.
+
+use crate::code::Code;
+use crate::ending::kill;
+use crate::message::Words;
+use crate::name::Name;
+use crate::objects::{Bundle, Endpoint};
+use crate::refusal::{Refusal, refuse};
+use netdyno_job::pmi::Pmi;
+use netdyno_stack::am::{Loss, PeerId};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_int};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Kinds of messages between ranks: the first word.
+pub const BARRIER: u64 = 0;
+pub const GATHER: u64 = 1;
+pub const EXIT: u64 = 2;
+pub const HELLO: u64 = 3;
+/// The most bytes that a rank gives.
+const MOST_GIVEN: u64 = 1 << 30;
+/// Rounds of a barrier among the most ranks.
+pub const ROUNDS: usize = 16;
+/// A rank that ends well leaves the others this time for what needs no messages.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The job of this process.
+pub struct Job {
+    pub rank: usize,
+    pub ranks: usize,
+    /// The same number at all ranks.
+    pub id: u64,
+    pub bundle: &'static Bundle,
+    pub endpoint: &'static Endpoint,
+    pub names: Vec<Name>,
+    pub pmi: RefCell<Option<Pmi>>,
+    /// Barriers that this rank has begun.
+    pub barriers: Cell<u64>,
+    /// Messages of barriers that have come, by round.
+    pub arrived: [Cell<u64>; ROUNDS],
+    /// Gatherings that this rank has begun.
+    pub gatherings: Cell<u64>,
+    /// What ranks have given, by gathering and rank.
+    pub given: RefCell<HashMap<(u64, usize), Vec<u8>>>,
+    /// The lengths of what is complete.
+    pub complete: RefCell<HashMap<(u64, usize), usize>>,
+    /// The exit code of a rank that has ended, and when this one learnt of it.
+    pub ended: Cell<Option<(c_int, Instant)>>,
+    /// Whether this rank ends.
+    pub is_ending: Cell<bool>,
+    pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
+    /// The environment of rank 0.
+    pub environment: OnceLock<HashMap<Vec<u8>, CString>>,
+}
+
+// SAFETY: the program uses the job's bundle, and with it the job, in one thread at a time.
+unsafe impl Sync for Job {}
+// SAFETY: as above.
+unsafe impl Send for Job {}
+
+pub static JOB: OnceLock<Job> = OnceLock::new();
+
+/// Returns the job, once it has started.
+pub fn job() -> Option<&'static Job> {
+    JOB.get()
+}
+
+/// Returns the job.
+///
+/// # Errors
+/// Returns `NotInit` before the start.
+pub fn started() -> Result<&'static Job, Refusal> {
+    job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))
+}
+
+impl Job {
+    /// Sets the function that is called when the job ends.
+    pub fn set_callback(&self, callback: Option<unsafe extern "C" fn(c_int)>) {
+        self.callback.set(callback);
+    }
+
+    /// Returns a variable of the environment of rank 0.
+    pub fn variable(&self, name: &CStr) -> Option<&CStr> {
+        self.environment.get()?.get(name.to_bytes()).map(CString::as_c_str)
+    }
+
+    /// Ends this rank: calls the callback, tells the launcher, and empties the output.
+    pub fn leave(&self, code: c_int) {
+        if self.is_ending.replace(true) {
+            return;
+        }
+        if let Some(callback) = self.callback.get() {
+            // SAFETY: the program says that this is such a function.
+            unsafe { callback(code) };
+        }
+        // A launcher that gets no abort is told the end of this rank, by the drop.
+        let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
+        if let Some(pmi) = pmi.filter(|_| code != 0) {
+            pmi.abort(code);
+        }
+    }
+}
+
+/// Takes a message of another rank.
+pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, _]: Words, bytes: &[u8]) {
+    let Some(job) = job().filter(|job| std::ptr::eq(job.endpoint, endpoint)) else { return };
+    let name = endpoint.peers.borrow()[peer.index()].name;
+    let Some(rank) = job.names.iter().position(|other| *other == name) else { return };
+    match kind {
+        BARRIER => {
+            if let Some(arrived) = usize::try_from(a).ok().and_then(|round| job.arrived.get(round)) {
+                arrived.set(arrived.get() + 1);
+            }
+        }
+        GATHER if b <= MOST_GIVEN => {
+            let mut given = job.given.borrow_mut();
+            let given = given.entry((a, rank)).or_default();
+            given.extend_from_slice(bytes);
+            if given.len() as u64 >= b {
+                job.complete.borrow_mut().insert((a, rank), given.len());
+            }
+        }
+        EXIT if job.ended.get().is_none() => job.ended.set(Some((a as c_int, Instant::now()))),
+        _ => {}
+    }
+}
+
+/// Ends this rank if another one has ended the job: at once if it failed, else after a while, so that this rank can do
+/// what it does between its last barrier and its end.
+pub fn end_if_told() {
+    let Some(job) = job() else { return };
+    if let Some((code, when)) = job.ended.get()
+        && (code != 0 || when.elapsed() > GRACE)
+    {
+        job.leave(code);
+        kill(code);
+    }
+}
+
+/// Ends this rank if another one has ended the job: this one waits for what will not come.
+pub fn end_if_others_have_left() {
+    let Some(job) = job() else { return };
+    if let Some((code, _)) = job.ended.get() {
+        job.leave(code);
+        kill(code);
+    }
+}
+
+/// Takes the loss of a named endpoint. Returns whether it is that of a rank that has ended the job; the loss of another
+/// rank ends this one.
+pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
+    let Some(job) = job().filter(|job| std::ptr::eq(job.endpoint, endpoint)) else { return false };
+    let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
+    if job.is_ending.get() || job.ended.get().is_some() {
+        return true;
+    }
+    fail(&format!("rank {rank} of {} is lost: {loss}", job.ranks))
+}
+
+/// Ends the process, and with it the job, for the reason that is told.
+pub fn fail(why: &str) -> ! {
+    match job() {
+        Some(job) => eprintln!("netdyno-am: rank {}: {why}", job.rank),
+        None => eprintln!("netdyno-am: {why}"),
+    }
+    if let Some(job) = job() {
+        job.leave(1);
+    }
+    kill(1)
+}
+
+/// Tells the launcher that this process ends, when it returns from `main` or calls `exit`.
+pub fn at_exit() {
+    if let Some(job) = job()
+        && let Ok(mut pmi) = job.pmi.try_borrow_mut()
+    {
+        *pmi = None;
+    }
+}

@@ -1,0 +1,286 @@
+//! The listening socket of the process. An endpoint that has a message for a named endpoint calls here, and both exchange
+//! the addresses of their ports of [`netdyno_stack::am`].
+//!
+//! ```text
+//! caller                                       thread of the lobby         the called endpoint, in its poll
+//! greeting: version, number and key  ----->    finds the endpoint
+//!                                    <-----    its machine, or refuses
+//! own name, wire, address of a port  ----->    puts the call into the inbox ----> opens a port, connects
+//!                                    <-------------------------------------------- address of its port
+//! ```
+//!
+//! A caller that says nothing or nonsense costs a thread for a few seconds, and there are few of these threads.
+
+use crate::name::Name;
+use crate::settings;
+use netdyno_host::signals::without_signals;
+use netdyno_host::{machine, random};
+use netdyno_stack::am::Wire;
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The beginning of a greeting.
+const GREETING: [u8; 8] = *b"ndam2/1\n";
+/// Bytes of the longest address of a port, and of the longest name of a machine.
+const LONGEST: usize = 4096;
+/// Callers that are served at once.
+const CALLERS: usize = 64;
+/// Time for a step of a call that the lobby's thread answers.
+const STEP: Duration = Duration::from_secs(5);
+
+/// Answers to a greeting and to a call.
+pub const ACCEPTED: u8 = 0;
+pub const REFUSED: u8 = 1;
+
+/// A call for an endpoint.
+pub struct Call {
+    pub from: Name,
+    pub wire: Wire,
+    /// The address of the caller's port.
+    pub address: Vec<u8>,
+    pub stream: TcpStream,
+}
+
+/// The calls for an endpoint that it has not answered yet.
+#[derive(Default)]
+pub struct Inbox {
+    has_calls: AtomicBool,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Inbox {
+    /// Takes the calls that have come.
+    #[inline]
+    pub fn take(&self) -> Vec<Call> {
+        // Costs next to nothing while there is none. A call that this load misses is seen by a later poll.
+        if !self.has_calls.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut calls = held(&self.calls);
+        self.has_calls.store(false, Ordering::Relaxed);
+        std::mem::take(&mut calls)
+    }
+
+    fn put(&self, call: Call) {
+        let mut calls = held(&self.calls);
+        calls.push(call);
+        self.has_calls.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The listening socket of the process, and its endpoints by number and key.
+pub struct Lobby {
+    at: SocketAddrV4,
+    inboxes: Mutex<HashMap<(u32, u32), Arc<Inbox>>>,
+    next: AtomicU32,
+    callers: AtomicUsize,
+}
+
+static LOBBY: Mutex<Option<Arc<Lobby>>> = Mutex::new(None);
+
+/// Returns the lobby of the process. The first call opens it, at the address of the settings.
+///
+/// # Errors
+/// Returns an error text if the address is not valid, or if the process cannot listen there.
+pub fn open() -> Result<Arc<Lobby>, String> {
+    if let Some(lobby) = &*held(&LOBBY) {
+        return Ok(lobby.clone());
+    }
+    open_at(settings::address()?)
+}
+
+/// Opens the lobby of the process at an address, if it is not open.
+///
+/// # Errors
+/// Returns an error text if the process cannot listen there.
+pub fn open_at(address: Ipv4Addr) -> Result<Arc<Lobby>, String> {
+    let mut opened = held(&LOBBY);
+    if let Some(lobby) = &*opened {
+        return Ok(lobby.clone());
+    }
+    let lobby =
+        Lobby::open(address).map_err(|error| format!("this process cannot listen at {address}: {error}"))?;
+    *opened = Some(lobby.clone());
+    Ok(lobby)
+}
+
+impl Lobby {
+    fn open(address: Ipv4Addr) -> io::Result<Arc<Self>> {
+        let listener = TcpListener::bind((address, 0))?;
+        let SocketAddr::V4(at) = listener.local_addr()? else {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        };
+        let lobby = Arc::new(Self {
+            at,
+            inboxes: Mutex::default(),
+            next: AtomicU32::new(0),
+            callers: AtomicUsize::new(0),
+        });
+        let of_thread = lobby.clone();
+        let builder = thread::Builder::new().name("netdyno-lobby".into());
+        without_signals(|| builder.spawn(move || of_thread.listen(&listener)))?;
+        Ok(lobby)
+    }
+
+    /// Adds an endpoint. Returns its inbox and its name.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no random bytes.
+    pub fn add(&self) -> io::Result<(Arc<Inbox>, Name)> {
+        let identity = (self.next.fetch_add(1, Ordering::Relaxed), u32::from_le_bytes(random::bytes()?));
+        let inbox = Arc::<Inbox>::default();
+        held(&self.inboxes).insert(identity, inbox.clone());
+        Ok((inbox, Name::new(self.at, identity.0, identity.1)))
+    }
+
+    /// Removes an endpoint. Calls for it are refused from now on.
+    pub fn remove(&self, name: &Name) {
+        held(&self.inboxes).remove(&name.identity());
+    }
+
+    fn listen(self: &Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else {
+                // No descriptor is free: one may be later.
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            if self.callers.fetch_add(1, Ordering::Relaxed) >= CALLERS {
+                self.callers.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let lobby = self.clone();
+            let spawned = thread::Builder::new().name("netdyno-caller".into()).spawn(move || {
+                // A caller that fails is told nothing more.
+                let _ = lobby.serve(stream);
+                lobby.callers.fetch_sub(1, Ordering::Relaxed);
+            });
+            if spawned.is_err() {
+                self.callers.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes a call and puts it into the inbox of the endpoint.
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(STEP))?;
+        stream.set_write_timeout(Some(STEP))?;
+        let mut greeting = [0; GREETING.len() + 8];
+        stream.read_exact(&mut greeting)?;
+        let (version, identity) = greeting.split_at(GREETING.len());
+        if version != GREETING {
+            return stream.write_all(&[REFUSED]);
+        }
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|nth| identity[at + nth]));
+        let Some(inbox) = held(&self.inboxes).get(&(word(0), word(4))).cloned() else {
+            return stream.write_all(&[REFUSED]);
+        };
+        stream.write_all(&[&[ACCEPTED], &counted(machine::name().as_bytes())[..]].concat())?;
+        let mut front = [0; Name::LEN + 1];
+        stream.read_exact(&mut front)?;
+        let (name, wire) = front.split_at(Name::LEN);
+        let wire = match wire {
+            [0] => Wire::Shm,
+            [1] => Wire::Udp,
+            _ => return stream.write_all(&[REFUSED]),
+        };
+        let address = read_counted(&mut stream)?;
+        let from = Name::decode(&std::array::from_fn(|at| name[at]));
+        inbox.put(Call { from, wire, address, stream });
+        Ok(())
+    }
+}
+
+/// A call of this process for an endpoint.
+pub struct Calling(TcpStream);
+
+impl Calling {
+    /// Greets the process of an endpoint. Returns the call and the name of its machine, or `None` if the process has no
+    /// such endpoint.
+    ///
+    /// # Errors
+    /// Returns an error if the process cannot be reached.
+    pub fn begin(name: &Name) -> io::Result<Option<(Self, String)>> {
+        let mut stream = TcpStream::connect_timeout(&name.at().into(), STEP)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(STEP))?;
+        stream.set_write_timeout(Some(STEP))?;
+        let (number, key) = name.identity();
+        stream.write_all(&[&GREETING[..], &number.to_le_bytes(), &key.to_le_bytes()].concat())?;
+        let mut answer = [0];
+        stream.read_exact(&mut answer)?;
+        if answer != [ACCEPTED] {
+            return Ok(None);
+        }
+        let machine = read_counted(&mut stream)?;
+        Ok(Some((Self(stream), String::from_utf8_lossy(&machine).into_owned())))
+    }
+
+    /// Sends the own name, and the address of the port.
+    ///
+    /// # Errors
+    /// Returns an error if the process is gone.
+    pub fn offer(&mut self, own: &Name, wire: Wire, address: &[u8]) -> io::Result<()> {
+        let wire = u8::from(wire != Wire::Shm);
+        self.0.write_all(&[&own.encode()[..], &[wire], &counted(address)].concat())?;
+        self.0.set_nonblocking(true)
+    }
+
+    /// Returns the address of the other port, once the endpoint has answered. An empty address refuses the call.
+    ///
+    /// # Errors
+    /// Returns an error if the process is gone.
+    pub fn answered(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut answer = [0];
+        match self.0.read(&mut answer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        if answer != [ACCEPTED] {
+            return Ok(Some(Vec::new()));
+        }
+        // The rest was sent with the first byte.
+        self.0.set_nonblocking(false)?;
+        read_counted(&mut self.0).map(Some)
+    }
+}
+
+/// Answers a call with the address of a port, or refuses it.
+pub fn answer(mut stream: &TcpStream, address: Option<&[u8]>) {
+    let answer = match address {
+        Some(address) => [&[ACCEPTED], &counted(address)[..]].concat(),
+        None => vec![REFUSED],
+    };
+    // A caller that is gone needs no answer.
+    let _ = stream.write_all(&answer);
+}
+
+fn counted(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u16).to_le_bytes(), bytes].concat()
+}
+
+fn read_counted(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut len = [0; 2];
+    stream.read_exact(&mut len)?;
+    let len = usize::from(u16::from_le_bytes(len));
+    if len > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; len];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Locks. No thread panics while it holds one of these locks.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,88 @@
+//! The lock of a bundle that several threads use. A thread that holds it may take it again: a handler, which runs
+//! while its thread holds the lock, calls functions that take it.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+thread_local! {
+    static THREAD: u64 = {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
+}
+
+/// No thread.
+const NONE: u64 = 0;
+
+/// A lock that its holder may take again.
+#[derive(Debug, Default)]
+pub struct Lock {
+    /// The thread that holds it.
+    holder: AtomicU64,
+    is_taken: Mutex<bool>,
+    is_free: Condvar,
+    /// The number of times that the holder has taken it. Only the holder accesses it.
+    depth: Cell<u32>,
+}
+
+/// The lock is held until this is dropped.
+pub struct Held<'a>(&'a Lock);
+
+impl Lock {
+    /// Takes the lock.
+    pub fn take(&self) -> Held<'_> {
+        let thread = THREAD.with(|thread| *thread);
+        // Only this thread writes its own number here, so that a relaxed load finds it if and only if it holds the lock.
+        if self.holder.load(Ordering::Relaxed) != thread {
+            let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+            while *is_taken {
+                is_taken = self.is_free.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+            }
+            *is_taken = true;
+            self.holder.store(thread, Ordering::Relaxed);
+        }
+        self.depth.set(self.depth.get() + 1);
+        Held(self)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Lock { holder, is_taken, is_free, depth } = self.0;
+        depth.set(depth.get() - 1);
+        if depth.get() == 0 {
+            holder.store(NONE, Ordering::Relaxed);
+            *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+            is_free.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    struct Shared(Lock, Cell<u64>);
+    // SAFETY: the test accesses the cell under the lock alone.
+    unsafe impl Sync for Shared {}
+
+    #[test]
+    fn one_thread_at_a_time_holds_it() {
+        let shared = &Shared(Lock::default(), Cell::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let (_outer, _inner) = (shared.0.take(), shared.0.take());
+                        let before = shared.1.get();
+                        thread::yield_now();
+                        shared.1.set(before + 1);
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.1.get(), 4000);
+    }
+}

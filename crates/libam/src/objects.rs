@@ -1,0 +1,289 @@
+//! The objects that programs hold: bundles and endpoints. Their functions are in `translations`, `exchange` and `polling`.
+
+use crate::calling::Function;
+use crate::code::Code;
+use crate::lobby::{self, Inbox, Lobby};
+use crate::lock::{Held, Lock};
+use crate::message::Words;
+use crate::name::Name;
+use crate::refusal::{Refusal, refuse};
+use crate::statistics::Statistics;
+use netdyno_stack::am::{self, PeerId};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// `AM_NONE`: an endpoint with this tag takes no message.
+pub const TAG_NONE: u64 = 0;
+/// `AM_ALL`: an endpoint with this tag takes all messages.
+pub const TAG_ALL: u64 = 1;
+
+/// Says that a pointer of the program is a bundle.
+const BUNDLE_MAGIC: u64 = 0x6e64_616d_2d65_6230;
+/// Says that a pointer of the program is an endpoint.
+const MAGIC: u64 = 0x6e64_616d_2d65_7030;
+/// Handlers of an endpoint: `AM_MaxNumHandlers()`.
+pub const HANDLERS: usize = 256;
+/// Translations of a new endpoint, and the fewest of any.
+pub const FEWEST_TRANSLATIONS: usize = 256;
+/// The most translations of an endpoint: `AM_MaxNumTranslations()`.
+pub const MOST_TRANSLATIONS: usize = 1 << 16;
+
+/// What is set to wake a thread that waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mask {
+    /// `AM_NOEVENTS`.
+    NoEvents,
+    /// `AM_NOTEMPTY`.
+    NotEmpty,
+}
+
+/// A bundle, `eb_t`. The memory of a bundle is never given back, so that a handle of a freed one can be checked.
+pub struct Bundle {
+    magic: Cell<u64>,
+    /// The lock of `AM_PAR`; `None` of `AM_SEQ`.
+    lock: Option<Lock>,
+    pub mask: Cell<Mask>,
+    pub endpoints: RefCell<Vec<&'static Endpoint>>,
+    pub has_ended: AtomicBool,
+}
+
+// SAFETY: a bundle of AM_SEQ is used by one thread at a time, as the interface demands of programs. The functions of a
+// bundle of AM_PAR take its lock first.
+unsafe impl Sync for Bundle {}
+
+/// All bundles that live.
+pub static BUNDLES: Mutex<Vec<&'static Bundle>> = Mutex::new(Vec::new());
+
+impl Bundle {
+    /// Makes a bundle; `is_concurrent` says that several threads use it at once.
+    pub fn allocate(is_concurrent: bool) -> &'static Self {
+        let bundle: &'static Self = Box::leak(Box::new(Self {
+            magic: Cell::new(BUNDLE_MAGIC),
+            lock: is_concurrent.then(Lock::default),
+            mask: Cell::new(Mask::NoEvents),
+            endpoints: RefCell::default(),
+            has_ended: AtomicBool::new(false),
+        }));
+        BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
+        bundle
+    }
+
+    /// Returns the bundle that the program names.
+    ///
+    /// # Errors
+    /// Returns `BadArg` if there is none.
+    ///
+    /// # Safety
+    /// The pointer is NULL or one that [`Bundle::allocate`] has given.
+    pub unsafe fn of<'a>(pointer: *const Self) -> Result<&'a Self, Refusal> {
+        // SAFETY: the caller says so. The memory of bundles stays.
+        let bundle = unsafe { pointer.as_ref() }.ok_or_else(|| refuse(Code::BadArg, "the bundle is NULL"))?;
+        let lives = bundle.magic.get() == BUNDLE_MAGIC && !bundle.has_ended.load(Ordering::Relaxed);
+        if lives { Ok(bundle) } else { Err(refuse(Code::BadArg, "the bundle was freed")) }
+    }
+
+    /// Takes the lock, if several threads use the bundle.
+    #[inline]
+    pub fn hold(&self) -> Option<Held<'_>> {
+        self.lock.as_ref().map(Lock::take)
+    }
+
+    /// Adds an endpoint.
+    pub fn insert(&'static self, endpoint: &'static Endpoint) {
+        self.endpoints.borrow_mut().push(endpoint);
+        endpoint.bundle.set(self);
+    }
+
+    /// Removes an endpoint.
+    ///
+    /// # Errors
+    /// Returns `Resource` if it is not in the bundle.
+    pub fn remove(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
+        let mut endpoints = self.endpoints.borrow_mut();
+        let at = endpoints.iter().position(|other| std::ptr::eq(*other, endpoint));
+        endpoints.remove(at.ok_or_else(|| refuse(Code::Resource, "the endpoint is not in that bundle"))?);
+        Ok(())
+    }
+}
+
+/// An entry of the translation table.
+#[derive(Clone, Copy)]
+pub struct Translation {
+    pub name: Name,
+    pub tag: u64,
+    /// The connection, once there is one.
+    pub peer: Option<PeerId>,
+}
+
+/// The memory that long messages write to.
+#[derive(Clone, Copy)]
+pub struct Segment {
+    pub address: *mut u8,
+    pub len: usize,
+}
+
+/// An endpoint, `ep_t`. The memory of an endpoint is never given back, so that a handle of a freed one can be checked.
+pub struct Endpoint {
+    magic: u64,
+    pub has_ended: Cell<bool>,
+    pub bundle: Cell<&'static Bundle>,
+    pub name: Name,
+    pub lobby: Arc<Lobby>,
+    pub inbox: Arc<Inbox>,
+    /// Ranks on this host, which share its processors.
+    pub here: usize,
+    pub tag: Cell<u64>,
+    pub segment: Cell<Segment>,
+    pub handlers: [Cell<Option<Function>>; HANDLERS],
+    pub translations: RefCell<Vec<Option<Translation>>>,
+    pub statistics: RefCell<Statistics>,
+    /// The messages that have been given to handlers.
+    pub delivered: Cell<u64>,
+    /// Called before and after each handler.
+    pub callbacks: Cell<[Option<Function>; 2]>,
+    pub peers: RefCell<Vec<Peer>>,
+    /// Messages that found no room yet.
+    pub outgoing: RefCell<VecDeque<Outgoing>>,
+    /// The endpoint of the stack. `None` before `AM_SetExpectedResources`, and once freed.
+    pub link: RefCell<Option<am::Endpoint<State>>>,
+    /// Requests since the last poll.
+    pub unpolled: Cell<u32>,
+    /// Polls without a message.
+    pub vain: Cell<u32>,
+}
+
+// SAFETY: an endpoint is used by one thread at a time, as of its bundle.
+unsafe impl Sync for Endpoint {}
+
+impl Endpoint {
+    /// Makes an endpoint in a bundle. It shares the processors of its host with `here` ranks.
+    ///
+    /// # Errors
+    /// Returns `Resource` if the process cannot listen for connections.
+    pub fn allocate(bundle: &'static Bundle, here: usize) -> Result<&'static Self, Refusal> {
+        let lobby = lobby::open().map_err(|why| Refusal::new(Code::Resource, why))?;
+        let (inbox, name) = lobby.add().map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
+        let endpoint: &'static Self = Box::leak(Box::new(Self {
+            magic: MAGIC,
+            has_ended: Cell::new(false),
+            bundle: Cell::new(bundle),
+            name,
+            lobby,
+            inbox,
+            here,
+            tag: Cell::new(TAG_NONE),
+            segment: Cell::new(Segment { address: std::ptr::null_mut(), len: 0 }),
+            handlers: [const { Cell::new(None) }; HANDLERS],
+            translations: RefCell::new(vec![None; FEWEST_TRANSLATIONS]),
+            statistics: RefCell::new(Statistics::INITIAL),
+            delivered: Cell::new(0),
+            callbacks: Cell::new([None; 2]),
+            peers: RefCell::default(),
+            outgoing: RefCell::default(),
+            link: RefCell::new(None),
+            unpolled: Cell::new(0),
+            vain: Cell::new(0),
+        }));
+        bundle.insert(endpoint);
+        Ok(endpoint)
+    }
+
+    /// Returns the endpoint that the program names.
+    ///
+    /// # Errors
+    /// Returns `BadArg` if there is none.
+    ///
+    /// # Safety
+    /// The pointer is NULL or one that [`Endpoint::allocate`] has given.
+    #[inline]
+    pub unsafe fn of(pointer: *const Self) -> Result<&'static Self, Refusal> {
+        // SAFETY: the caller says so. The memory of endpoints stays.
+        match unsafe { pointer.as_ref() } {
+            Some(endpoint) if endpoint.magic == MAGIC && !endpoint.has_ended.get() => Ok(endpoint),
+            Some(_) => Err(refuse(Code::BadArg, "the endpoint was freed")),
+            None => Err(refuse(Code::BadArg, "the endpoint is NULL")),
+        }
+    }
+
+    /// Reports whether the endpoint is open for messages.
+    pub fn is_open(&self) -> bool {
+        // While a handler runs, it is.
+        self.link.try_borrow().map_or(true, |link| link.is_some())
+    }
+
+    /// Returns the handler at an index. Index 0 has that of returned messages.
+    #[inline]
+    pub fn handler(&self, index: u8) -> Option<Function> {
+        self.handlers[usize::from(index)].get()
+    }
+
+    /// Returns the place of a long message in the segment.
+    pub fn place(&self, offset: u64) -> *mut c_void {
+        // The offset was checked.
+        self.segment.get().address.wrapping_add(offset as usize).cast()
+    }
+}
+
+/// What the stack gives its handlers.
+pub struct State(pub &'static Endpoint);
+
+/// A connected endpoint, by the index of its [`PeerId`].
+pub struct Peer {
+    pub name: Name,
+    pub id: PeerId,
+    /// The index of its translation.
+    pub translation: Option<usize>,
+    pub is_lost: bool,
+    /// The pieces of a request, and of a reply, that have arrived.
+    pub pieces: [Buffer; 2],
+}
+
+impl Peer {
+    pub fn new(name: Name, id: PeerId, translation: Option<usize>) -> Self {
+        Self { name, id, translation, is_lost: false, pieces: Default::default() }
+    }
+}
+
+/// Bytes that a handler may write to, aligned as it expects.
+#[derive(Default)]
+pub struct Buffer {
+    words: Vec<u64>,
+    pub len: usize,
+}
+
+impl Buffer {
+    /// Appends bytes.
+    pub fn append(&mut self, bytes: &[u8]) {
+        let at = self.len;
+        self.len += bytes.len();
+        self.words.resize(self.words.len().max(self.len.div_ceil(8)), 0);
+        // SAFETY: the words have room for that many bytes, and `bytes` is not part of them.
+        unsafe { self.pointer().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// Returns the address of the bytes.
+    pub fn pointer(&mut self) -> *mut u8 {
+        self.words.as_mut_ptr().cast()
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the words hold at least that many bytes, and all were written.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len) }
+    }
+}
+
+/// A message that found no room yet, or that a handler sends in pieces.
+pub struct Outgoing {
+    pub peer: PeerId,
+    /// Indices of the handlers of its pieces.
+    pub piece: u8,
+    pub last: u8,
+    pub words: Words,
+    pub payload: Vec<u8>,
+    /// Bytes that were sent.
+    pub sent: usize,
+}

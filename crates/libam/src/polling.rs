@@ -1,0 +1,132 @@
+//! Bundles: polling and waiting for their endpoints, and the end of both.
+
+use crate::code::Code;
+use crate::job;
+use crate::lock::Held;
+use crate::objects::{BUNDLES, Bundle, Endpoint, Mask};
+use crate::refusal::{Refusal, refuse};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Time for which a thread that waits polls before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
+/// Longest sleep of a thread that waits. Whoever wants a connection does not end the sleep.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+
+impl Bundle {
+    /// Frees the bundle with all its endpoints.
+    ///
+    /// # Errors
+    /// Returns `InUse` if a handler of one of the endpoints runs.
+    pub fn free(&self) -> Result<(), Refusal> {
+        let endpoints = self.endpoints.borrow().clone();
+        endpoints.into_iter().try_for_each(Endpoint::free)?;
+        self.has_ended.store(true, Ordering::Relaxed);
+        BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !std::ptr::eq(*other, self));
+        Ok(())
+    }
+
+    /// Polls all endpoints. Returns the number of messages that were handled.
+    ///
+    /// # Errors
+    /// Returns `Resource` in a handler.
+    pub fn poll(&self) -> Result<usize, Refusal> {
+        let mut handled = 0;
+        // A handler may free or move endpoints of other bundles, not of this one, but the borrow may not last.
+        for at in 0.. {
+            let Some(endpoint) = self.endpoints.borrow().get(at).copied() else { break };
+            handled += endpoint.poll()?;
+        }
+        Ok(handled)
+    }
+
+    /// Waits until a message has been handled.
+    ///
+    /// # Errors
+    /// Returns `Resource` in a handler, and if no event is set to end the wait.
+    pub fn wait(&self) -> Result<(), Refusal> {
+        if self.mask.get() == Mask::NoEvents {
+            return Err(refuse(
+                Code::Resource,
+                "no event is set, so that this would wait for ever: call AM_SetEventMask with AM_NOTEMPTY",
+            ));
+        }
+        let mut spun = Instant::now();
+        loop {
+            let held = self.hold();
+            let before = self.delivered();
+            self.poll()?;
+            if self.delivered() != before {
+                return Ok(());
+            }
+            job::end_if_others_have_left();
+            if spun.elapsed() < SPIN {
+                drop(held);
+                std::thread::yield_now();
+            } else {
+                self.sleep(held);
+                spun = Instant::now();
+            }
+        }
+    }
+
+    /// Returns the number of messages that the endpoints have handled.
+    fn delivered(&self) -> u64 {
+        self.endpoints.borrow().iter().map(|endpoint| endpoint.delivered.get()).fold(0, u64::wrapping_add)
+    }
+
+    /// Sleeps until a message arrives. Other threads may use the bundle meanwhile.
+    fn sleep(&self, held: Option<Held<'_>>) {
+        let endpoints = self.endpoints.borrow().clone();
+        let most = endpoints.iter().map(|endpoint| endpoint.prepare_sleep(LONGEST_SLEEP)).min();
+        let most = most.unwrap_or(LONGEST_SLEEP);
+        if !most.is_zero() {
+            let descriptors: Vec<_> = endpoints.iter().filter_map(|endpoint| endpoint.descriptor()).collect();
+            drop(held);
+            let mut awaited: Vec<_> = descriptors
+                .iter()
+                .map(|descriptor| PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN))
+                .collect();
+            // The reason of the wake-up does not matter: everything is polled next.
+            let _ = poll(&mut awaited, Timespec::try_from(most).ok().as_ref());
+            let _held = self.hold();
+            endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
+        } else {
+            endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
+            drop(held);
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Frees all bundles.
+///
+/// # Errors
+/// Returns `InUse` in a handler.
+pub fn free_all() -> Result<(), Refusal> {
+    let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    bundles.into_iter().try_for_each(Bundle::free)
+}
+
+impl Endpoint {
+    /// Frees the endpoint.
+    ///
+    /// # Errors
+    /// Returns `InUse` if one of its handlers runs.
+    pub fn free(&'static self) -> Result<(), Refusal> {
+        let Ok(mut link) = self.link.try_borrow_mut() else {
+            return Err(refuse(Code::InUse, "a handler of the endpoint runs"));
+        };
+        self.bundle.get().remove(self)?;
+        self.has_ended.set(true);
+        self.lobby.remove(&self.name);
+        *link = None;
+        self.translations.borrow_mut().clear();
+        self.peers.borrow_mut().clear();
+        self.outgoing.borrow_mut().clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a call fails: its return code, and a text for programs that want to see it.
+
+use crate::code::Code;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Whether a call that fails says why on standard error.
+#[unsafe(no_mangle)]
+pub static AMX_VerboseErrors: AtomicI32 = AtomicI32::new(0);
+/// Whether the library says nothing else. It never does.
+#[unsafe(no_mangle)]
+pub static AMX_SilentMode: AtomicI32 = AtomicI32::new(0);
+
+/// Why a call fails.
+#[derive(Debug)]
+pub struct Refusal {
+    pub code: Code,
+    why: Cow<'static, str>,
+}
+
+/// Makes a refusal. Kept out of line, so that calls that succeed pay nothing for it.
+#[cold]
+pub fn refuse(code: Code, why: &'static str) -> Refusal {
+    Refusal { code, why: Cow::Borrowed(why) }
+}
+
+impl Refusal {
+    /// Makes a refusal with a text that depends on the case.
+    #[cold]
+    pub fn new(code: Code, why: impl Into<String>) -> Self {
+        Self { code, why: Cow::Owned(why.into()) }
+    }
+
+    /// Returns why the call fails.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// Says why the call fails, if the program wants it.
+    #[cold]
+    pub fn tell(&self, call: &str) {
+        if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 {
+            let code = match self.code {
+                Code::NotInit => "AM_ERR_NOT_INIT",
+                Code::BadArg => "AM_ERR_BAD_ARG",
+                Code::Resource => "AM_ERR_RESOURCE",
+                Code::NotSent => "AM_ERR_NOT_SENT",
+                Code::InUse => "AM_ERR_IN_USE",
+            };
+            eprintln!("netdyno-am: {call}: {code}: {}", self.why);
+        }
+    }
+}

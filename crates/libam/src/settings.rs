@@ -1,0 +1,103 @@
+//! Settings from the environment.
+
+use netdyno_host::wait::Wait;
+use netdyno_stack::am::{Config, Wire};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The address that peers on other hosts reach this process by.
+const ADDRESS: &str = "NETDYNO_AM_ADDRESS";
+/// The transport between all endpoints: `shm` or `udp`.
+const WIRE: &str = "NETDYNO_AM_WIRE";
+/// The time after which a peer that answers nothing is lost, in seconds.
+const TIMEOUT: &str = "NETDYNO_AM_TIMEOUT";
+
+/// A rank computes between its calls, and answers nothing meanwhile.
+const PEER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of a piece of a message over shared memory. Longer pieces need much memory for each peer, shorter ones more
+/// handlers for each message.
+const PIECE_BYTES: u32 = 8192;
+/// Unanswered requests to a peer, if the program asks for fewer.
+pub const FEWEST_OUTSTANDING: u32 = 64;
+/// Unanswered requests to a peer, if the program asks for more.
+const MOST_OUTSTANDING: u32 = 256;
+
+/// The address that the program has set.
+static SET: Mutex<Option<Ipv4Addr>> = Mutex::new(None);
+
+/// Sets the address of this process.
+pub fn set_address(address: Ipv4Addr) {
+    *SET.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+}
+
+/// Returns the address that the program or the environment demands.
+///
+/// # Errors
+/// Returns an error text if the environment has no IPv4 address.
+pub fn demanded_address() -> Result<Option<Ipv4Addr>, String> {
+    if let Some(address) = *SET.lock().unwrap_or_else(PoisonError::into_inner) {
+        return Ok(Some(address));
+    }
+    let Ok(text) = std::env::var(ADDRESS) else { return Ok(None) };
+    let address =
+        text.parse().map_err(|_| format!("{ADDRESS}='{text}' is no IPv4 address: give one as in 192.0.2.1"));
+    address.map(Some)
+}
+
+/// Returns the address of this process: the one that is demanded, or the one from which other hosts are reached.
+///
+/// # Errors
+/// Returns an error text if the environment has no IPv4 address.
+pub fn address() -> Result<Ipv4Addr, String> {
+    if let Some(address) = demanded_address()? {
+        return Ok(address);
+    }
+    // Connecting a datagram socket sends nothing: the kernel only selects the route and the source address.
+    let found = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        socket.local_addr()
+    });
+    match found {
+        Ok(SocketAddr::V4(at)) if !at.ip().is_unspecified() => Ok(*at.ip()),
+        _ => Ok(Ipv4Addr::LOCALHOST),
+    }
+}
+
+/// Returns the transport that the environment demands.
+///
+/// # Errors
+/// Returns an error text if the environment names another one.
+pub fn wire() -> Result<Option<Wire>, String> {
+    match std::env::var(WIRE).as_deref() {
+        Err(_) => Ok(None),
+        Ok("shm") => Ok(Some(Wire::Shm)),
+        Ok("udp") => Ok(Some(Wire::Udp)),
+        Ok(other) => Err(format!("{WIRE}='{other}' is no transport: use shm or udp")),
+    }
+}
+
+fn peer_timeout() -> Result<Duration, String> {
+    let Ok(text) = std::env::var(TIMEOUT) else { return Ok(PEER_TIMEOUT) };
+    let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{TIMEOUT}='{text}' is no number of seconds from 1 to 86400"))
+}
+
+/// Returns the configuration of an endpoint that is reached at `address`, has `outstanding` requests to a peer at most,
+/// and shares the processors of its host with `here` ranks.
+///
+/// # Errors
+/// Returns an error text if the environment is not valid.
+pub fn config(address: Ipv4Addr, outstanding: u32, here: usize) -> Result<Config, String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let window = outstanding.clamp(FEWEST_OUTSTANDING, MOST_OUTSTANDING).next_power_of_two();
+    Ok(Config::new()
+        .window(window)
+        .medium_bytes(PIECE_BYTES)
+        .peer_timeout(peer_timeout()?)
+        .wait(if here <= processors { Wait::Spin } else { Wait::Yield })
+        .is_woken(true)
+        .bind(SocketAddr::new(IpAddr::V4(address), 0)))
+}

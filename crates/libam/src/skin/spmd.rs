@@ -1,0 +1,215 @@
+//! Jobs: start, ranks, barrier, gathering, end.
+#![allow(non_snake_case, reason = "the names are those of the interface")]
+
+use crate::code::Code;
+use crate::ending::kill;
+use crate::guard::{Out, answer, index, initialize, quietly, values};
+use crate::objects::{Bundle, Endpoint};
+use crate::refusal::{Refusal, refuse};
+use crate::{job, spawning, spmd};
+use netdyno_job::place::Place;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+/// The exit code of a job whose end the program asked for in a call that failed.
+const FAILED: c_int = 1;
+
+/// The arguments of a start. Only the parts that a worker needs.
+struct Start {
+    outstanding: c_int,
+    id: *mut u64,
+    bundle: *mut *const Bundle,
+    endpoint: *mut *const Endpoint,
+}
+
+impl Start {
+    fn run(self) -> Result<(), Refusal> {
+        let (bundle, endpoint) = (Out::new(self.bundle)?, Out::new(self.endpoint)?);
+        let outstanding = u32::try_from(self.outstanding)
+            .map_err(|_| refuse(Code::BadArg, "the depth of the network is negative"))?;
+        let job = spmd::start(outstanding)?;
+        initialize();
+        // SAFETY: the program has room for both handles, and for a number where the pointer is not NULL.
+        unsafe {
+            bundle.put(job.bundle);
+            endpoint.put(job.endpoint);
+            if !self.id.is_null() {
+                self.id.write_unaligned(job.id);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMMPI_SPMDStartup(
+    _: *mut c_int,
+    _: *mut *mut *mut c_char,
+    outstanding: c_int,
+    id: *mut u64,
+    bundle: *mut *const Bundle,
+    endpoint: *mut *const Endpoint,
+) -> c_int {
+    answer("SPMDStartup", || Start { outstanding, id, bundle, endpoint }.run())
+}
+
+/// Without a launcher, this process starts the ranks and ends with them.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMUDP_SPMDStartup(
+    argc: *mut c_int,
+    argv: *mut *mut *mut c_char,
+    ranks: c_int,
+    outstanding: c_int,
+    spawn: Option<spawning::Spawn>,
+    id: *mut u64,
+    bundle: *mut *const Bundle,
+    endpoint: *mut *const Endpoint,
+) -> c_int {
+    answer("SPMDStartup", || {
+        if !is_worker() {
+            // SAFETY: the program passes the arguments of `main`.
+            let arguments = unsafe { arguments(argc, argv) }?;
+            kill(spawning::spawn(&arguments, ranks, spawn)?);
+        }
+        Start { outstanding, id, bundle, endpoint }.run()
+    })
+}
+
+/// Reads the arguments of `main`.
+///
+/// # Safety
+/// They are those of `main`, or the pointers are NULL.
+unsafe fn arguments(
+    argc: *const c_int,
+    argv: *const *mut *mut c_char,
+) -> Result<Vec<std::ffi::OsString>, Refusal> {
+    use std::os::unix::ffi::OsStrExt;
+    if argc.is_null() || argv.is_null() {
+        return Err(refuse(Code::BadArg, "the arguments of main are NULL"));
+    }
+    // SAFETY: the caller says so.
+    let (count, first) = unsafe { (*argc, *argv) };
+    let count = usize::try_from(count).unwrap_or(0);
+    let argument = |at: usize| {
+        // SAFETY: the caller says so.
+        let text = unsafe { *first.add(at) };
+        // SAFETY: the caller says so.
+        (!text.is_null())
+            .then(|| std::ffi::OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()).to_owned())
+    };
+    Ok((0..count).map_while(argument).collect())
+}
+
+fn is_worker() -> bool {
+    // Contradictory variables are told by the start.
+    !matches!(Place::of_this_process(), Ok(None))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDIsWorker(_: *const *const c_char) -> c_int {
+    quietly(1, || c_int::from(is_worker()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDExit(code: c_int) -> c_int {
+    answer("SPMDExit", || job::started()?.exit(code))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDSetExitCallback(callback: Option<unsafe extern "C" fn(c_int)>) -> c_int {
+    answer("SPMDSetExitCallback", || {
+        job::started()?.set_callback(callback);
+        Ok(())
+    })
+}
+
+/// Returns 0 before the start.
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDNumProcs() -> c_int {
+    quietly(0, || job::job().map_or(0, |job| job.ranks as c_int))
+}
+
+/// Returns -1 before the start.
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDMyProc() -> c_int {
+    quietly(-1, || job::job().map_or(-1, |job| job.rank as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn AMX_SPMDBarrier() -> c_int {
+    answer("SPMDBarrier", || job::started()?.barrier())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_SPMDAllGather(source: *const c_void, all: *mut c_void, len: usize) -> c_int {
+    answer("SPMDAllGather", || {
+        let job = job::started()?;
+        if (source.is_null() || all.is_null()) && len > 0 {
+            return Err(refuse(Code::BadArg, "the source or the destination is NULL"));
+        }
+        // SAFETY: the program says that the source has that many bytes.
+        let mine = unsafe { values(source.cast(), len) };
+        for (rank, given) in job.gather(mine)?.iter().enumerate() {
+            if given.len() != len {
+                return Err(refuse(Code::BadArg, "the ranks give different numbers of bytes"));
+            }
+            // SAFETY: the program says that there is room for the bytes of all ranks.
+            unsafe { all.cast::<u8>().add(rank * len).copy_from_nonoverlapping(given.as_ptr(), len) };
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_SPMDBroadcast(bytes: *mut c_void, len: usize, root: c_int) -> c_int {
+    answer("SPMDBroadcast", || {
+        let job = job::started()?;
+        let root = index(root)?;
+        if root >= job.ranks || bytes.is_null() && len > 0 {
+            return Err(refuse(Code::BadArg, "there is no such rank, or the bytes are NULL"));
+        }
+        // SAFETY: the program says that there are that many bytes.
+        let mine = unsafe { values(bytes.cast(), len) }.to_vec();
+        let given = job.broadcast(root, mine)?;
+        if given.len() != len {
+            return Err(refuse(Code::BadArg, "the ranks give different numbers of bytes"));
+        }
+        // SAFETY: as above.
+        unsafe { bytes.cast::<u8>().copy_from_nonoverlapping(given.as_ptr(), len) };
+        Ok(())
+    })
+}
+
+/// Returns a variable of the environment of rank 0, or NULL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_SPMDgetenvMaster(name: *const c_char) -> *const c_char {
+    quietly(ptr::null(), || {
+        if name.is_null() {
+            return ptr::null();
+        }
+        // SAFETY: the program says that this is a string.
+        let name = unsafe { CStr::from_ptr(name) };
+        job::job().and_then(|job| job.variable(name)).map_or(ptr::null(), CStr::as_ptr)
+    })
+}
+
+/// Prints the reason, and ends the job. The headers format it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_Fail(why: *const c_char) -> c_int {
+    quietly(FAILED, || {
+        // SAFETY: the headers pass a string.
+        let why = unsafe { CStr::from_ptr(why) };
+        job::fail(&why.to_string_lossy())
+    })
+}
+
+type Handler = extern "C" fn();
+
+/// The system calls this function after all functions that the program has registered for its end.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: Handler = at_exit;
+
+extern "C" fn at_exit() {
+    quietly((), job::at_exit);
+}

@@ -1,0 +1,274 @@
+//! What the program asks of its job: start, barrier, gathering, end.
+//!
+//! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
+
+use crate::code::Code;
+use crate::ending::kill;
+use crate::exchange::CONTROL;
+use crate::job::{BARRIER, EXIT, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, end_if_others_have_left, job};
+use crate::lobby;
+use crate::message::Words;
+use crate::name::Name;
+use crate::objects::{Bundle, Endpoint};
+use crate::polling;
+use crate::refusal::{Refusal, refuse};
+use crate::settings;
+use netdyno_host::machine;
+use netdyno_job::place::Place;
+use netdyno_job::pmi::Pmi;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{CString, c_int};
+use std::net::Ipv4Addr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Bytes of a piece of what a rank gives. It fits into a datagram.
+const PIECE: usize = 1024;
+/// The most ranks.
+const MOST_RANKS: usize = 1 << ROUNDS;
+/// Unanswered requests to a rank, if the program asks for none.
+const OUTSTANDING: u32 = 64;
+/// Starts the job that a launcher has started this process for. Without a launcher the process is the only rank.
+///
+/// # Errors
+/// Returns `Resource` with what is missing.
+pub fn start(outstanding: u32) -> Result<&'static Job, Refusal> {
+    if job().is_some() {
+        return Err(refuse(Code::Resource, "the job has started before"));
+    }
+    let failed = |why: String| Refusal::new(Code::Resource, why);
+    let place = Place::of_this_process().map_err(|error| failed(error.to_string()))?;
+    let (place, mut pmi) = match place {
+        None => (Place { rank: 0, procs: 1 }, None),
+        Some(place) if !Pmi::is_offered() && place.procs > 1 => {
+            return Err(failed(format!(
+                "the launcher of rank {} offers no PMI version 1: start the program by mpiexec of MPICH, by \
+                 srun --mpi=pmi2, or by netdyno launch",
+                place.rank
+            )));
+        }
+        Some(place) if !Pmi::is_offered() => (place, None),
+        Some(place) => (place, Some(Pmi::open(place).map_err(|error| failed(error.to_string()))?)),
+    };
+    if place.procs > MOST_RANKS {
+        return Err(failed(format!(
+            "a job has at most {MOST_RANKS} ranks, and this one has {}",
+            place.procs
+        )));
+    }
+    let mut gather = |mine: &[u8]| match &mut pmi {
+        Some(pmi) => pmi.gather(mine).map_err(|error| failed(error.to_string())),
+        None => Ok(vec![mine.to_vec()]),
+    };
+    let machine = machine::name();
+    let machines = gather(machine.as_bytes())?;
+    let here = machines.iter().filter(|other| other[..] == *machine.as_bytes()).count();
+    let address = match settings::demanded_address().map_err(failed)? {
+        None if here == place.procs => Ipv4Addr::LOCALHOST,
+        _ => settings::address().map_err(failed)?,
+    };
+    lobby::open_at(address).map_err(failed)?;
+    let bundle = Bundle::allocate(false);
+    let endpoint = Endpoint::allocate(bundle, here)?;
+    let token = u64::from_le_bytes(netdyno_host::random::bytes().map_err(|error| failed(error.to_string()))?);
+    let all = gather(&[&endpoint.name.encode()[..], &token.to_le_bytes()].concat())?;
+    let read = |bytes: &Vec<u8>| {
+        let bytes: &[u8; Name::LEN + 8] = bytes[..].try_into().ok()?;
+        let (name, token) = bytes.split_at(Name::LEN);
+        Some((Name::decode(name.try_into().ok()?), u64::from_le_bytes(token.try_into().ok()?)))
+    };
+    let all: Option<Vec<(Name, u64)>> = all.iter().map(read).collect();
+    let all = all.filter(|all| all.len() == place.procs);
+    let all = all.ok_or_else(|| failed("the launcher has mixed up what the ranks gave it".to_owned()))?;
+    let id = all[0].1;
+    endpoint.resize(place.procs)?;
+    for (rank, (name, _)) in all.iter().enumerate() {
+        endpoint.map(rank, *name, tag(id, rank))?;
+    }
+    endpoint.tag.set(tag(id, place.rank));
+    endpoint.expect(if outstanding == 0 { OUTSTANDING } else { outstanding })?;
+    let started = JOB.get_or_init(|| Job {
+        rank: place.rank,
+        ranks: place.procs,
+        id,
+        bundle,
+        endpoint,
+        names: all.iter().map(|(name, _)| *name).collect(),
+        pmi: RefCell::new(pmi),
+        barriers: Cell::new(0),
+        arrived: [const { Cell::new(0) }; ROUNDS],
+        gatherings: Cell::new(0),
+        given: RefCell::default(),
+        complete: RefCell::default(),
+        ended: Cell::new(None),
+        is_ending: Cell::new(false),
+        callback: Cell::new(None),
+        environment: OnceLock::new(),
+    });
+    started.connect()?;
+    started.barrier()?;
+    let environment = started.broadcast(0, environment())?;
+    let _ = started.environment.set(read_environment(&environment));
+    Ok(started)
+}
+
+/// Returns the tag of a rank's endpoint: neither `AM_NONE` nor `AM_ALL`.
+fn tag(id: u64, rank: usize) -> u64 {
+    id << 17 | 1 << 16 | rank as u64
+}
+
+/// Returns the variables of the environment, each with a zero behind it.
+fn environment() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        bytes.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+    }
+    bytes
+}
+
+fn read_environment(bytes: &[u8]) -> HashMap<Vec<u8>, CString> {
+    let variables = bytes.split(|byte| *byte == 0);
+    let pairs = variables.filter_map(|variable| {
+        let at = variable.iter().position(|byte| *byte == b'=')?;
+        Some((variable[..at].to_vec(), CString::new(&variable[at + 1..]).ok()?))
+    });
+    pairs.collect()
+}
+
+impl Job {
+    /// Connects to all ranks: calls those behind this one, and is called by those before.
+    fn connect(&self) -> Result<(), Refusal> {
+        for rank in self.rank + 1..self.ranks {
+            self.send(rank, [HELLO, 0, 0, 0], &[])?;
+        }
+        self.wait(|| self.endpoint.peers.borrow().len() >= self.ranks - 1)
+    }
+
+    /// Sends a message to another rank.
+    fn send(&self, rank: usize, words: Words, bytes: &[u8]) -> Result<(), Refusal> {
+        let unreachable =
+            |status| Refusal::new(Code::Resource, format!("rank {rank} is not reached: {status}"));
+        let translation = self.endpoint.translation(rank)?;
+        let Ok(mut link) = self.endpoint.link.try_borrow_mut() else {
+            return Err(refuse(Code::Resource, "a handler may not do this"));
+        };
+        let Some(link) = &mut *link else {
+            return Err(refuse(Code::Resource, "the endpoint of the job was freed"));
+        };
+        let peer = self.endpoint.peer_of(link, rank, translation).map_err(unreachable)?;
+        self.endpoint.send_piece(link, peer, CONTROL, words, bytes).map_err(unreachable)
+    }
+
+    /// Polls until `is_over`.
+    fn wait(&self, is_over: impl Fn() -> bool) -> Result<(), Refusal> {
+        while !is_over() {
+            if self.bundle.poll()? == 0 {
+                // A rank that has ended takes part in nothing more.
+                end_if_others_have_left();
+                if let Ok(Some(link)) = self.endpoint.link.try_borrow_mut().as_deref_mut() {
+                    link.idle(Duration::from_millis(10));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all ranks have called this: by messages to the ranks 1, 2, 4, … behind this one (Hensgen, Finkel and
+    /// Manber 1988).
+    ///
+    /// # Errors
+    /// Returns `Resource` in a handler.
+    pub fn barrier(&self) -> Result<(), Refusal> {
+        let nth = self.barriers.get() + 1;
+        self.barriers.set(nth);
+        let mut distance = 1;
+        for round in 0.. {
+            if distance >= self.ranks {
+                break;
+            }
+            self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
+            self.wait(|| self.arrived[round].get() >= nth)?;
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    /// Gives `mine` to all ranks, and returns what each has given, by rank.
+    ///
+    /// # Errors
+    /// As of [`Job::barrier`].
+    pub fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
+        let nth = self.begin_gathering();
+        for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+            self.give(rank, nth, mine)?;
+        }
+        let others = (0..self.ranks).filter(|rank| *rank != self.rank);
+        for rank in others {
+            self.wait(|| self.complete.borrow().contains_key(&(nth, rank)))?;
+        }
+        Ok((0..self.ranks)
+            .map(|rank| if rank == self.rank { mine.to_vec() } else { self.taken(nth, rank) })
+            .collect())
+    }
+
+    /// Gives bytes of a rank to all others. Returns them at all ranks.
+    ///
+    /// # Errors
+    /// As of [`Job::barrier`].
+    pub fn broadcast(&self, root: usize, mine: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        let nth = self.begin_gathering();
+        if self.rank == root {
+            for rank in (0..self.ranks).filter(|rank| *rank != root) {
+                self.give(rank, nth, &mine)?;
+            }
+            return Ok(mine);
+        }
+        self.wait(|| self.complete.borrow().contains_key(&(nth, root)))?;
+        Ok(self.taken(nth, root))
+    }
+
+    fn begin_gathering(&self) -> u64 {
+        let nth = self.gatherings.get();
+        self.gatherings.set(nth + 1);
+        nth
+    }
+
+    fn give(&self, rank: usize, nth: u64, bytes: &[u8]) -> Result<(), Refusal> {
+        let len = bytes.len() as u64;
+        if bytes.is_empty() {
+            return self.send(rank, [GATHER, nth, len, 0], &[]);
+        }
+        bytes.chunks(PIECE).try_for_each(|piece| self.send(rank, [GATHER, nth, len, 0], piece))
+    }
+
+    /// Takes out what a rank has given.
+    fn taken(&self, nth: u64, rank: usize) -> Vec<u8> {
+        self.complete.borrow_mut().remove(&(nth, rank));
+        self.given.borrow_mut().remove(&(nth, rank)).unwrap_or_default()
+    }
+
+    /// Ends this rank's part in the job, and lets the process go on.
+    pub fn close(&self) {
+        self.is_ending.set(true);
+        // A handler that calls this keeps its endpoint.
+        let _ = polling::free_all();
+        at_exit();
+    }
+
+    /// Ends the job with a code, at all ranks.
+    pub fn exit(&self, code: c_int) -> ! {
+        if !self.is_ending.get() && self.endpoint.link.try_borrow_mut().is_ok() {
+            for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+                // A rank that is lost needs not be told.
+                let _ = self.send(rank, [EXIT, code as u64, 0, 0], &[]);
+            }
+        }
+        self.leave(code);
+        // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
+        // borrowed.
+        let _ = polling::free_all();
+        kill(code)
+    }
+}
