@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <netinet/in.h>
 
 #ifdef __cplusplus
 #define AMX_BEGIN_C extern "C" {
@@ -34,7 +33,9 @@ AMX_BEGIN_C
 /* Types. The members of a name are no part of the interface. */
 typedef uint64_t tag_t;
 typedef uint8_t handler_t;
-typedef struct sockaddr_in en_t;
+typedef struct netdyno_am_name {
+    uint32_t words[4];
+} en_t;
 typedef struct netdyno_am_bundle *eb_t;
 typedef struct netdyno_am_endpoint *ep_t;
 typedef int op_t;
@@ -172,12 +173,8 @@ AMX_UNUSED static int AM_MapAny(ep_t endpoint, int *index, en_t name, tag_t tag)
 
 AMX_UNUSED static int AMX_enEqual(en_t one, en_t other)
 {
-    const unsigned char *a = (const unsigned char *)&one, *b = (const unsigned char *)&other;
-    size_t at;
-    for (at = 0; at < sizeof(en_t); at++)
-        if (a[at] != b[at])
-            return 0;
-    return 1;
+    return one.words[0] == other.words[0] && one.words[1] == other.words[1] && one.words[2] == other.words[2]
+           && one.words[3] == other.words[3];
 }
 
 /* Handlers. */
@@ -212,16 +209,18 @@ extern int AMX_AggregateStatistics(amx_stats_t *sum, amx_stats_t *added);
 extern const char *AMX_DumpStatistics(void *stream, amx_stats_t *counts, int is_of_all);
 extern const amx_stats_t AMX_initial_stats;
 
-/* Prints a message and ends the job with exit code 1. */
-extern int AMX_Fail(const char *why);
+/* Ends the job with exit code 1. */
+extern int AMX_Fail(void);
+/* Prints a message, and ends the job with exit code 1. */
 AMX_UNUSED AMX_FORMAT static void AMX_FatalErr(const char *format, ...)
 {
-    char why[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
+    fputs("netdyno-am: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
     va_end(arguments);
-    AMX_Fail(why);
+    AMX_Fail();
 }
 
 /* Messages. What the functions below pass to the library. */

@@ -165,6 +165,11 @@ pub fn fail(why: &str) -> ! {
         Some(job) => eprintln!("netdyno-am: rank {}: {why}", job.rank),
         None => eprintln!("netdyno-am: {why}"),
     }
+    end_failed()
+}
+
+/// Ends the process, and with it the job, with exit code 1.
+pub fn end_failed() -> ! {
     if let Some(job) = job() {
         job.leave(1);
     }

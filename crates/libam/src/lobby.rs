@@ -49,27 +49,34 @@ pub struct Call {
 /// The calls for an endpoint that it has not answered yet.
 #[derive(Default)]
 pub struct Inbox {
-    has_calls: AtomicBool,
     calls: Mutex<Vec<Call>>,
+}
+
+/// Whether a call has come since the last [`take_news`].
+static HAS_NEWS: AtomicBool = AtomicBool::new(false);
+
+/// Reports whether a call has come that nobody has looked for yet. Costs next to nothing while there is none.
+#[inline]
+pub fn has_news() -> bool {
+    // A call that this load misses is seen by a later poll.
+    HAS_NEWS.load(Ordering::Relaxed)
+}
+
+/// Says that the inboxes are looked at now.
+pub fn take_news() {
+    // Before the look: a call that comes later is news again. The locks of the inboxes order the rest.
+    HAS_NEWS.store(false, Ordering::SeqCst);
 }
 
 impl Inbox {
     /// Takes the calls that have come.
-    #[inline]
     pub fn take(&self) -> Vec<Call> {
-        // Costs next to nothing while there is none. A call that this load misses is seen by a later poll.
-        if !self.has_calls.load(Ordering::Relaxed) {
-            return Vec::new();
-        }
-        let mut calls = held(&self.calls);
-        self.has_calls.store(false, Ordering::Relaxed);
-        std::mem::take(&mut calls)
+        std::mem::take(&mut held(&self.calls))
     }
 
     fn put(&self, call: Call) {
-        let mut calls = held(&self.calls);
-        calls.push(call);
-        self.has_calls.store(true, Ordering::Relaxed);
+        held(&self.calls).push(call);
+        HAS_NEWS.store(true, Ordering::Relaxed);
     }
 }
 
@@ -141,6 +148,13 @@ impl Lobby {
     /// Removes an endpoint. Calls for it are refused from now on.
     pub fn remove(&self, name: &Name) {
         held(&self.inboxes).remove(&name.identity());
+    }
+
+    /// Says that there are calls, if an inbox still has some: those for endpoints of other threads.
+    pub fn keep_news(&self) {
+        if held(&self.inboxes).values().any(|inbox| !held(&inbox.calls).is_empty()) {
+            HAS_NEWS.store(true, Ordering::Relaxed);
+        }
     }
 
     fn listen(self: &Arc<Self>, listener: &TcpListener) {

@@ -13,7 +13,13 @@ thread_local! {
 }
 
 /// No thread.
-const NONE: u64 = 0;
+pub const NONE: u64 = 0;
+
+/// Returns the number of this thread. No other thread of the process has it.
+#[inline]
+pub fn this_thread() -> u64 {
+    THREAD.with(|thread| *thread)
+}
 
 /// A lock that its holder may take again.
 #[derive(Debug, Default)]
@@ -32,7 +38,7 @@ pub struct Held<'a>(&'a Lock);
 impl Lock {
     /// Takes the lock.
     pub fn take(&self) -> Held<'_> {
-        let thread = THREAD.with(|thread| *thread);
+        let thread = this_thread();
         // Only this thread writes its own number here, so that a relaxed load finds it if and only if it holds the lock.
         if self.holder.load(Ordering::Relaxed) != thread {
             let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use crate::calling::Function;
 use crate::code::Code;
 use crate::lobby::{self, Inbox, Lobby};
-use crate::lock::{Held, Lock};
+use crate::lock::{Held, Lock, this_thread};
 use crate::message::Words;
 use crate::name::Name;
 use crate::refusal::{Refusal, refuse};
@@ -12,7 +12,7 @@ use netdyno_stack::am::{self, PeerId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// `AM_NONE`: an endpoint with this tag takes no message.
@@ -48,6 +48,8 @@ pub struct Bundle {
     pub mask: Cell<Mask>,
     pub endpoints: RefCell<Vec<&'static Endpoint>>,
     pub has_ended: AtomicBool,
+    /// The thread that has polled it last. No other one uses the bundle of AM_SEQ meanwhile.
+    pub user: AtomicU64,
 }
 
 // SAFETY: a bundle of AM_SEQ is used by one thread at a time, as the interface demands of programs. The functions of a
@@ -66,6 +68,7 @@ impl Bundle {
             mask: Cell::new(Mask::NoEvents),
             endpoints: RefCell::default(),
             has_ended: AtomicBool::new(false),
+            user: AtomicU64::new(this_thread()),
         }));
         BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
         bundle
@@ -83,6 +86,12 @@ impl Bundle {
         let bundle = unsafe { pointer.as_ref() }.ok_or_else(|| refuse(Code::BadArg, "the bundle is NULL"))?;
         let lives = bundle.magic.get() == BUNDLE_MAGIC && !bundle.has_ended.load(Ordering::Relaxed);
         if lives { Ok(bundle) } else { Err(refuse(Code::BadArg, "the bundle was freed")) }
+    }
+
+    /// Reports whether this thread may touch the bundle without a call of the program that says so: it has used the bundle of
+    /// AM_SEQ last.
+    pub fn is_of_this_thread(&self) -> bool {
+        self.lock.is_none() && self.user.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Takes the lock, if several threads use the bundle.

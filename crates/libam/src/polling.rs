@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::job;
-use crate::lock::Held;
+use crate::lock::{Held, this_thread};
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask};
 use crate::refusal::{Refusal, refuse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,6 +34,7 @@ impl Bundle {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn poll(&self) -> Result<usize, Refusal> {
+        self.user.store(this_thread(), Ordering::Relaxed);
         let mut handled = 0;
         // A handler may free or move endpoints of other bundles, not of this one, but the borrow may not last.
         for at in 0.. {

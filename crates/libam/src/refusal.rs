@@ -18,6 +18,9 @@ pub struct Refusal {
     why: Cow<'static, str>,
 }
 
+/// The text of a refusal that is an answer and no error.
+pub const NOTHING_TO_TELL: &str = "";
+
 /// Makes a refusal. Kept out of line, so that calls that succeed pay nothing for it.
 #[cold]
 pub fn refuse(code: Code, why: &'static str) -> Refusal {
@@ -39,7 +42,7 @@ impl Refusal {
     /// Says why the call fails, if the program wants it.
     #[cold]
     pub fn tell(&self, call: &str) {
-        if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 {
+        if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 && self.why != NOTHING_TO_TELL {
             let code = match self.code {
                 Code::NotInit => "AM_ERR_NOT_INIT",
                 Code::BadArg => "AM_ERR_BAD_ARG",

@@ -13,6 +13,7 @@ use crate::objects::{Bundle, Endpoint};
 use crate::polling;
 use crate::refusal::{Refusal, refuse};
 use crate::settings;
+use crate::token::is_in_handler;
 use netdyno_host::machine;
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
@@ -181,6 +182,7 @@ impl Job {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn barrier(&self) -> Result<(), Refusal> {
+        self.check_outside_handler()?;
         let nth = self.barriers.get() + 1;
         self.barriers.set(nth);
         let mut distance = 1;
@@ -200,7 +202,7 @@ impl Job {
     /// # Errors
     /// As of [`Job::barrier`].
     pub fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
-        let nth = self.begin_gathering();
+        let nth = self.begin_gathering()?;
         for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
             self.give(rank, nth, mine)?;
         }
@@ -218,7 +220,7 @@ impl Job {
     /// # Errors
     /// As of [`Job::barrier`].
     pub fn broadcast(&self, root: usize, mine: Vec<u8>) -> Result<Vec<u8>, Refusal> {
-        let nth = self.begin_gathering();
+        let nth = self.begin_gathering()?;
         if self.rank == root {
             for rank in (0..self.ranks).filter(|rank| *rank != root) {
                 self.give(rank, nth, &mine)?;
@@ -229,10 +231,20 @@ impl Job {
         Ok(self.taken(nth, root))
     }
 
-    fn begin_gathering(&self) -> u64 {
+    fn begin_gathering(&self) -> Result<u64, Refusal> {
+        self.check_outside_handler()?;
         let nth = self.gatherings.get();
         self.gatherings.set(nth + 1);
-        nth
+        Ok(nth)
+    }
+
+    /// Refuses what a handler may not do, also where no message would be sent.
+    fn check_outside_handler(&self) -> Result<(), Refusal> {
+        if is_in_handler() {
+            Err(refuse(Code::Resource, "a handler may not wait for other ranks"))
+        } else {
+            Ok(())
+        }
     }
 
     fn give(&self, rank: usize, nth: u64, bytes: &[u8]) -> Result<(), Refusal> {

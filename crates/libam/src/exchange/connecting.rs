@@ -3,12 +3,14 @@
 use crate::code::{Code, Status};
 use crate::lobby::{self, Call, Calling};
 use crate::name::Name;
-use crate::objects::{Endpoint, Peer, State, Translation};
+use crate::objects::{BUNDLES, Endpoint, Peer, State, Translation};
 use crate::refusal::Refusal;
 use crate::settings;
 use netdyno_host::machine;
 use netdyno_stack::am::{self, PeerId, Wire};
 use std::fmt::Display;
+use std::ptr;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// Time for the answer of an endpoint that does not poll.
@@ -72,7 +74,7 @@ impl Endpoint {
             if began.elapsed() > ANSWER {
                 return Err(failed(&"it does not poll"));
             }
-            self.poll_link_and_pause(link);
+            self.poll_while_waiting(link);
         };
         if address.is_empty() {
             return Err(failed(&"it refuses the connection"));
@@ -82,8 +84,31 @@ impl Endpoint {
         Ok(id)
     }
 
+    /// Answers the calls for this endpoint, and for the other endpoints of this thread: their callers wait, and this thread
+    /// may poll them later or never.
+    #[cold]
+    pub fn answer_calls(&'static self, link: &mut am::Endpoint<State>) {
+        lobby::take_news();
+        self.inbox.take().into_iter().for_each(|call| self.accept(link, call));
+        let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for bundle in bundles {
+            // The caller holds the lock of its own bundle.
+            if !ptr::eq(bundle, self.bundle.get()) && !bundle.is_of_this_thread() {
+                continue;
+            }
+            let endpoints = bundle.endpoints.borrow().clone();
+            for endpoint in endpoints {
+                // An endpoint that is not open yet, or in use further out in this thread, answers later.
+                if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
+                    endpoint.inbox.take().into_iter().for_each(|call| endpoint.accept(link, call));
+                }
+            }
+        }
+        self.lobby.keep_news();
+    }
+
     /// Answers a call of another endpoint.
-    pub fn accept(&self, link: &mut am::Endpoint<State>, call: Call) {
+    fn accept(&self, link: &mut am::Endpoint<State>, call: Call) {
         let Call { from, wire, address, stream } = call;
         let accepted = link.open_port(wire).ok().and_then(|port| {
             let ours = port.address();

@@ -11,6 +11,7 @@ mod sending;
 
 use crate::code::Code;
 use crate::job;
+use crate::lobby;
 use crate::message::Words;
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::refusal::{Refusal, refuse};
@@ -118,8 +119,8 @@ impl Endpoint {
 
     /// Polls while the endpoint of the stack is borrowed.
     pub fn poll_link(&'static self, link: &mut am::Endpoint<State>) -> usize {
-        for call in self.inbox.take() {
-            self.accept(link, call);
+        if lobby::has_news() {
+            self.answer_calls(link);
         }
         let handled = match link.poll(&mut State(self)) {
             Ok(handled) => handled,
@@ -148,9 +149,18 @@ impl Endpoint {
         }
     }
 
-    /// Polls while a call waits.
-    pub fn poll_link_and_pause(&'static self, link: &mut am::Endpoint<State>) {
-        if self.poll_link(link) == 0 {
+    /// Polls all endpoints of the bundle while a call waits, as `AM_Poll` does.
+    pub fn poll_while_waiting(&'static self, link: &mut am::Endpoint<State>) {
+        let mut handled = self.poll_link(link);
+        // A handler may free endpoints.
+        let endpoints = self.bundle.get().endpoints.borrow().clone();
+        for endpoint in endpoints {
+            // This endpoint is borrowed, and so is one that waits further out in this thread.
+            if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
+                handled += endpoint.poll_link(link);
+            }
+        }
+        if handled == 0 {
             link.idle(SLEEP_AT_MOST);
         }
     }

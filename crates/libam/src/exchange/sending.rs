@@ -117,9 +117,9 @@ impl Endpoint {
     ) -> Result<(), Status> {
         if message.bytes.is_empty() && head.tail_len() == 0 {
             loop {
-                match link.request(&mut State(self), peer, WHOLE, head.words()) {
+                match link.try_request(peer, WHOLE, head.words()) {
                     Ok(()) => return Ok(()),
-                    Err(lost) => self.note_other(lost, peer)?,
+                    Err(error) => self.wait_for_room(link, error, peer)?,
                 }
             }
         }
@@ -161,12 +161,32 @@ impl Endpoint {
         bytes: &[u8],
     ) -> Result<(), Status> {
         loop {
-            match link.request_medium(&mut State(self), peer, handler, words, bytes) {
+            match link.try_request_medium(peer, handler, words, bytes) {
                 Ok(()) => return Ok(()),
-                Err(RequestError::Lost(lost)) => self.note_other(lost, peer)?,
-                // The length was checked.
-                Err(_) => return Err(Status::Unreachable),
+                Err(error) => self.wait_for_room(link, error, peer)?,
             }
+        }
+    }
+
+    /// Polls because there was no room for a request.
+    ///
+    /// # Errors
+    /// Returns `Unreachable` if the peer is lost.
+    #[cold]
+    fn wait_for_room(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        error: RequestError,
+        peer: PeerId,
+    ) -> Result<(), Status> {
+        match error {
+            RequestError::Full => {
+                self.poll_while_waiting(link);
+                Ok(())
+            }
+            RequestError::Lost(lost) => self.note_other(lost, peer),
+            // The length was checked.
+            RequestError::TooLong(_) => Err(Status::Unreachable),
         }
     }
 

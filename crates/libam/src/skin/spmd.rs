@@ -193,14 +193,10 @@ unsafe extern "C" fn AMX_SPMDgetenvMaster(name: *const c_char) -> *const c_char 
     })
 }
 
-/// Prints the reason, and ends the job. The headers format it.
+/// Ends the job. The headers have printed why.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn AMX_Fail(why: *const c_char) -> c_int {
-    quietly(FAILED, || {
-        // SAFETY: the headers pass a string.
-        let why = unsafe { CStr::from_ptr(why) };
-        job::fail(&why.to_string_lossy())
-    })
+extern "C" fn AMX_Fail() -> c_int {
+    quietly(FAILED, || job::end_failed())
 }
 
 type Handler = extern "C" fn();

@@ -2,11 +2,11 @@
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
 use super::endpoint::answer_with;
-use crate::code::{Code, OK};
+use crate::code::Code;
 use crate::guard::{Out, answer, index};
 use crate::name::Name;
 use crate::objects::{Endpoint, MOST_TRANSLATIONS};
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{NOTHING_TO_TELL, Refusal, refuse};
 use std::ffi::c_int;
 
 /// Reads a name that the program points to.
@@ -55,16 +55,11 @@ unsafe extern "C" fn AM_UnMap(endpoint: *const Endpoint, at: c_int) -> c_int {
 /// Returns `AM_ERR_RESOURCE` for an entry that is not in use. That is an answer, so that nothing is printed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AM_GetTranslationInuse(endpoint: *const Endpoint, at: c_int) -> c_int {
-    let mut is_free = false;
-    let code =
-        answer_with("AM_GetTranslationInuse", endpoint, |endpoint| match endpoint.translation(index(at)?) {
-            Err(refusal) if refusal.code == Code::Resource => {
-                is_free = true;
-                Ok(())
-            }
-            other => other.map(|_| ()),
-        });
-    if code == OK && is_free { Code::Resource as c_int } else { code }
+    answer_with("AM_GetTranslationInuse", endpoint, |endpoint| match endpoint.translation(index(at)?) {
+        Ok(_) => Ok(()),
+        Err(refusal) if refusal.code == Code::Resource => Err(refuse(Code::Resource, NOTHING_TO_TELL)),
+        Err(refusal) => Err(refusal),
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -1,0 +1,87 @@
+//! The library that was built with this test, and C programs that use it.
+
+use netdyno_job::launching::{self, End};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The headers.
+pub const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+
+/// `libam.so`, and a folder for compiled programs.
+pub struct Library {
+    path: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+/// How a job went.
+pub struct Ended {
+    pub end: End,
+    /// What the ranks wrote, of all together.
+    pub output: String,
+    pub errors: String,
+    pub took: Duration,
+}
+
+impl Library {
+    /// Returns the library that lies beside this test.
+    pub fn built() -> Self {
+        let path = std::env::current_exe().unwrap().with_file_name("libam.so");
+        assert!(path.exists(), "{} is not built", path.display());
+        Self { path, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Compiles a program as a user would, and links it with the library.
+    pub fn compile(&self, name: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+        let program = self.folder.path().join(name);
+        let mut command = Command::new("cc");
+        command.args(["-Wall", "-Wextra", "-Werror", "-O1", "-pthread", INCLUDE]);
+        command.args([&source, Path::new("-o"), &program].map(OsString::from));
+        command.arg("-L").arg(self.path.parent().unwrap()).arg("-lam");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        program
+    }
+
+    /// Returns the command that runs a program.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("LD_LIBRARY_PATH", self.path.parent().unwrap());
+        command
+    }
+
+    /// Runs a job of a program, and waits for its end.
+    pub fn run(&self, program: &Path, ranks: usize, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+        let (output, errors) =
+            (self.folder.path().join("standard-output"), self.folder.path().join("standard-error"));
+        let file =
+            |path: &Path| Stdio::from(std::fs::File::options().append(true).create(true).open(path).unwrap());
+        for path in [&output, &errors] {
+            std::fs::write(path, "").unwrap();
+        }
+        let rank = |_| {
+            let mut command = self.command(program);
+            command.args(arguments).envs(variables.iter().copied());
+            command.stdout(file(&output)).stderr(file(&errors));
+            command
+        };
+        let began = Instant::now();
+        // A program that hangs is ended.
+        let stop = || (began.elapsed() > Duration::from_secs(240)).then_some(libc::SIGTERM);
+        let end = launching::run(ranks, rank, stop).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        Ended { end, output: read(&output), errors: read(&errors), took: began.elapsed() }
+    }
+
+    /// Runs a job, which must end well and say nothing.
+    pub fn passes(&self, program: &Path, ranks: usize, variables: &[(&str, &str)]) {
+        let Ended { end, output, errors, .. } = self.run(program, ranks, &[], variables);
+        assert!(
+            end == End::Done && output.is_empty() && errors.is_empty(),
+            "{} with {ranks} ranks, {variables:?}: {end}\n{output}{errors}",
+            program.display()
+        );
+    }
+}

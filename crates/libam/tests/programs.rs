@@ -1,0 +1,142 @@
+//! C programs over the library: one for each part of the interface, over shared memory and UDP.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod library;
+
+use library::{Ended, Library};
+use netdyno_job::launching::End;
+use std::time::Duration;
+
+const UDP: &[(&str, &str)] = &[("NETDYNO_AM_WIRE", "udp")];
+
+/// Runs a program with these numbers of ranks over both transports.
+fn passes(name: &str, all_ranks: &[usize]) {
+    let library = Library::built();
+    let program = library.compile(name);
+    for variables in [&[][..], UDP] {
+        for ranks in all_ranks {
+            library.passes(&program, *ranks, variables);
+        }
+    }
+}
+
+#[test]
+fn messages_of_every_kind_and_length_arrive() {
+    passes("messages", &[1, 2, 3]);
+}
+
+#[test]
+fn every_error_has_its_code() {
+    passes("errors", &[1, 2]);
+}
+
+#[test]
+fn messages_that_are_not_taken_come_back() {
+    passes("returned", &[1, 2, 3]);
+}
+
+#[test]
+fn a_process_has_many_endpoints() {
+    passes("endpoints", &[1, 2]);
+}
+
+#[test]
+fn a_slow_receiver_gets_everything_in_order() {
+    passes("flood", &[2]);
+}
+
+#[test]
+fn a_thread_waits_for_messages() {
+    passes("waits", &[1, 2, 3]);
+}
+
+#[test]
+fn functions_are_called_by_their_address() {
+    passes("gam", &[1, 2, 3]);
+}
+
+#[test]
+fn ranks_meet_and_gather() {
+    passes_job(&[1, 2, 5, 8]);
+}
+
+fn passes_job(all_ranks: &[usize]) {
+    let library = Library::built();
+    let program = library.compile("job");
+    for variables in [&[][..], UDP] {
+        for ranks in all_ranks {
+            let Ended { end, output, errors, .. } = library.run(&program, *ranks, &[], variables);
+            assert!(end == End::Done && errors.is_empty(), "{end}: {output}{errors}");
+            assert_eq!(
+                output.lines().filter(|line| line.ends_with("ends with 0")).count(),
+                *ranks,
+                "{output}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_rank_ends_the_job_with_its_code() {
+    let library = Library::built();
+    let program = library.compile("job");
+    for variables in [&[][..], UDP] {
+        let Ended { end, output, .. } = library.run(&program, 3, &["1", "42"], variables);
+        assert_eq!(end.code(), 42, "{end}: {output}");
+        assert!(output.contains("rank 1 ends with 42"), "{output}");
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_job() {
+    let library = Library::built();
+    let program = library.compile("killed");
+    for variables in [&[][..], UDP] {
+        for how in ["poll", "request", "barrier"] {
+            let Ended { end, took, errors, .. } = library.run(&program, 3, &[how], variables);
+            assert_ne!(end.code(), 0, "{how}: {errors}");
+            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+        }
+    }
+}
+
+/// Without a launcher, over names of AMUDP, the program starts its ranks itself.
+#[test]
+fn a_program_starts_its_own_ranks() {
+    let library = Library::built();
+    let program = library.compile("spawns");
+    for (arguments, code, says) in [
+        (&["3", "L", "word"][..], 0, "3 ranks: word"),
+        (&["2", "word"], 0, "2 ranks: word"),
+        (&["1", "l", "word"], 0, "1 ranks: word"),
+        (&["3", "L", "fail"], 5, "3 ranks: fail"),
+        (&["x", "L", "word"], 1, "AM_ERR_BAD_ARG: the number of ranks is not above 0"),
+        (&["0", "L", "word"], 1, "AM_ERR_BAD_ARG: the number of ranks is not above 0"),
+        (&[], 1, "AM_ERR_BAD_ARG: the number of ranks is not above 0"),
+        (&["2", "S", "word"], 1, "AM_ERR_RESOURCE: this library starts ranks on this host alone"),
+    ] {
+        let output = library.command(&program).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+}
+
+/// A wrong setting is told in one line, if the program wants errors to be told.
+#[test]
+fn a_wrong_setting_is_told() {
+    let library = Library::built();
+    let program = library.compile("spawns");
+    for (name, value, says) in [
+        ("NETDYNO_AM_WIRE", "tcp", "NETDYNO_AM_WIRE='tcp' is no transport: use shm or udp"),
+        ("NETDYNO_AM_ADDRESS", "nowhere", "NETDYNO_AM_ADDRESS='nowhere' is no IPv4 address"),
+        ("NETDYNO_AM_TIMEOUT", "0", "NETDYNO_AM_TIMEOUT='0' is no number of seconds"),
+    ] {
+        let mut command = library.command(&program);
+        let output = command.args(["2", "L", "word"]).env(name, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}={value}: {said}");
+        assert!(said.contains(says), "{said}");
+    }
+}

@@ -1,0 +1,58 @@
+/* A sender that is much faster than its receiver, in both directions at once; asynchronous transfers that find no room. */
+#include "check.h"
+
+enum { COUNT = 20000 };
+static int handled, next, replied, stored;
+static char segment[65000], source[65000];
+
+static void take(void *token, int nth)
+{
+    CHECK(nth == next);
+    next++;
+    handled++;
+    if (nth % 3 == 0)
+        OK(AM_Reply1(token, 2, nth));
+}
+static void taken(void *token, int nth) { (void)token; (void)nth; replied++; }
+static void store(void *token, void *bytes, size_t len, int nth)
+{
+    (void)token;
+    CHECK(bytes == (void *)segment && len == sizeof segment && ((char *)bytes)[64999] == (char)nth);
+    stored++;
+}
+
+int main(int argc, char **argv)
+{
+    int nth, to, refused = 0, sent = 0;
+    start(argc, argv);
+    to = (me + 1) % ranks;
+    OK(AM_SetHandler(endpoint, 1, take));
+    OK(AM_SetHandler(endpoint, 2, taken));
+    OK(AM_SetHandler(endpoint, 3, store));
+    OK(AM_SetSeg(endpoint, segment, sizeof segment));
+    OK(AMX_SPMDBarrier());
+    if (me == 1)
+        usleep(300000);
+    for (nth = 0; nth < COUNT; nth++)
+        OK(AM_Request1(endpoint, to, 1, nth));
+    UNTIL(handled == COUNT && replied == (COUNT + 2) / 3);
+    OK(AMX_SPMDBarrier());
+    /* While rank 1 sleeps, there is soon no room at it. */
+    if (me == 1)
+        usleep(500000);
+    for (nth = 0; me == 0 && nth < 100; nth++) {
+        int code;
+        source[64999] = (char)sent;
+        code = AM_RequestXferAsync1(endpoint, to, 0, 3, source, sizeof source, sent);
+        CHECK(code == AM_OK || code == AM_ERR_NOT_SENT);
+        if (code == AM_OK)
+            sent++;
+        else
+            refused++;
+    }
+    CHECK(me != 0 || (sent > 0 && refused > 0));
+    OK(AMX_SPMDBroadcast(&sent, sizeof sent, 0));
+    UNTIL(me != 1 || stored == sent);
+    finish();
+    return 1;
+}

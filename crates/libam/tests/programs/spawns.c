@@ -1,0 +1,26 @@
+/* Starts its own ranks, as AMUDP does: "spawns 3 L word". Rank 0 prints the number of ranks and the word. */
+#define OVER_UDP_NAMES
+#include "check.h"
+
+int main(int argc, char **argv)
+{
+    uint64_t id, all[64];
+    int rank, code;
+    AMX_VerboseErrors = 1;
+    CHECK(AMX_SPMDIsWorker(argv) == (getenv("PMI_RANK") != NULL));
+    code = AMX_SPMDStartup(&argc, &argv, 0, &id, &bundle, &endpoint);
+    if (code != AM_OK)
+        return 1;
+    CHECK(argc == 2);
+    OK(AMX_SPMDAllGather(&id, all, sizeof id));
+    for (rank = 0; rank < AMX_SPMDNumProcs(); rank++)
+        CHECK(all[rank] == id);
+    if (AMX_SPMDMyProc() == 0) {
+        printf("%d ranks: %s\n", AMX_SPMDNumProcs(), argv[1]);
+        if (strcmp(argv[1], "fail") == 0)
+            AMX_SPMDExit(5);
+    }
+    OK(AMX_SPMDBarrier());
+    AMX_SPMDExit(0);
+    return 7;
+}
