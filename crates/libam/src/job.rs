@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Kinds of messages between ranks: the first word.
 pub const BARRIER: u64 = 0;
@@ -23,8 +23,16 @@ pub const HELLO: u64 = 3;
 const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
-/// A rank that ends well leaves the others this time for what needs no messages.
-const GRACE: Duration = Duration::from_secs(1);
+/// What a rank that has ended the job has told.
+#[derive(Clone, Copy)]
+pub struct Ended {
+    pub code: c_int,
+    /// When this rank learnt of it.
+    pub when: Instant,
+    /// The barriers and gatherings that it has taken part in: the fewest of all that have ended.
+    pub barriers: u64,
+    pub gatherings: u64,
+}
 
 /// The job of this process.
 pub struct Job {
@@ -46,8 +54,10 @@ pub struct Job {
     pub given: RefCell<HashMap<(u64, usize), Vec<u8>>>,
     /// The lengths of what is complete.
     pub complete: RefCell<HashMap<(u64, usize), usize>>,
-    /// The exit code of a rank that has ended, and when this one learnt of it.
-    pub ended: Cell<Option<(c_int, Instant)>>,
+    /// What the ranks have told that have ended.
+    pub ended: Cell<Option<Ended>>,
+    /// Whether this rank waits for others in a barrier or gathering.
+    pub is_meeting: Cell<bool>,
     /// Whether this rank ends.
     pub is_ending: Cell<bool>,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
@@ -104,7 +114,7 @@ impl Job {
 }
 
 /// Takes a message of another rank.
-pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, _]: Words, bytes: &[u8]) {
+pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, bytes: &[u8]) {
     let Some(job) = job().filter(|job| std::ptr::eq(job.endpoint, endpoint)) else { return };
     let name = endpoint.peers.borrow()[peer.index()].name;
     let Some(rank) = job.names.iter().position(|other| *other == name) else { return };
@@ -122,29 +132,13 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, _]: Words, b
                 job.complete.borrow_mut().insert((a, rank), given.len());
             }
         }
-        EXIT if job.ended.get().is_none() => job.ended.set(Some((a as c_int, Instant::now()))),
+        EXIT => {
+            let now = Ended { code: a as c_int, when: Instant::now(), barriers: b, gatherings: c };
+            let ended = job.ended.get().unwrap_or(now);
+            let (barriers, gatherings) = (ended.barriers.min(b), ended.gatherings.min(c));
+            job.ended.set(Some(Ended { barriers, gatherings, ..ended }));
+        }
         _ => {}
-    }
-}
-
-/// Ends this rank if another one has ended the job: at once if it failed, else after a while, so that this rank can do
-/// what it does between its last barrier and its end.
-pub fn end_if_told() {
-    let Some(job) = job() else { return };
-    if let Some((code, when)) = job.ended.get()
-        && (code != 0 || when.elapsed() > GRACE)
-    {
-        job.leave(code);
-        kill(code);
-    }
-}
-
-/// Ends this rank if another one has ended the job: this one waits for what will not come.
-pub fn end_if_others_have_left() {
-    let Some(job) = job() else { return };
-    if let Some((code, _)) = job.ended.get() {
-        job.leave(code);
-        kill(code);
     }
 }
 

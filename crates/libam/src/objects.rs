@@ -296,3 +296,15 @@ pub struct Outgoing {
     /// Bytes that were sent.
     pub sent: usize,
 }
+
+/// Closes the endpoints of the stack of all endpoints. Datagrams that are not acknowledged are sent again for a while. An
+/// endpoint whose handler runs stays open.
+pub fn close_all() {
+    for bundle in BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for endpoint in bundle.endpoints.borrow().iter() {
+            if let Ok(mut link) = endpoint.link.try_borrow_mut() {
+                *link = None;
+            }
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! Bundles: polling and waiting for their endpoints, and the end of both.
 
 use crate::code::Code;
-use crate::job;
 use crate::lock::{Held, this_thread};
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask};
 use crate::refusal::{Refusal, refuse};
@@ -63,7 +62,6 @@ impl Bundle {
             if self.delivered() != before {
                 return Ok(());
             }
-            job::end_if_others_have_left();
             if spun.elapsed() < SPIN {
                 drop(held);
                 std::thread::yield_now();

@@ -3,11 +3,8 @@
 //! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
 
 use crate::code::Code;
-use crate::ending::kill;
-use crate::exchange::CONTROL;
-use crate::job::{BARRIER, EXIT, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, end_if_others_have_left, job};
+use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, job};
 use crate::lobby;
-use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
 use crate::polling;
@@ -19,7 +16,7 @@ use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::{CString, c_int};
+use std::ffi::CString;
 use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
@@ -104,6 +101,7 @@ pub fn start(outstanding: u32) -> Result<&'static Job, Refusal> {
         given: RefCell::default(),
         complete: RefCell::default(),
         ended: Cell::new(None),
+        is_meeting: Cell::new(false),
         is_ending: Cell::new(false),
         callback: Cell::new(None),
         environment: OnceLock::new(),
@@ -144,35 +142,23 @@ impl Job {
         for rank in self.rank + 1..self.ranks {
             self.send(rank, [HELLO, 0, 0, 0], &[])?;
         }
-        self.wait(|| self.endpoint.peers.borrow().len() >= self.ranks - 1)
+        self.wait(|| self.endpoint.peers.borrow().len() >= self.ranks - 1, |_| true)
     }
 
-    /// Sends a message to another rank.
-    fn send(&self, rank: usize, words: Words, bytes: &[u8]) -> Result<(), Refusal> {
-        let unreachable =
-            |status| Refusal::new(Code::Resource, format!("rank {rank} is not reached: {status}"));
-        let translation = self.endpoint.translation(rank)?;
-        let Ok(mut link) = self.endpoint.link.try_borrow_mut() else {
-            return Err(refuse(Code::Resource, "a handler may not do this"));
-        };
-        let Some(link) = &mut *link else {
-            return Err(refuse(Code::Resource, "the endpoint of the job was freed"));
-        };
-        let peer = self.endpoint.peer_of(link, rank, translation).map_err(unreachable)?;
-        self.endpoint.send_piece(link, peer, CONTROL, words, bytes).map_err(unreachable)
-    }
-
-    /// Polls until `is_over`.
-    fn wait(&self, is_over: impl Fn() -> bool) -> Result<(), Refusal> {
+    /// Polls until `is_over`. Ends this rank if a rank has ended that this one needs for it.
+    fn wait(&self, is_over: impl Fn() -> bool, is_needed: impl Fn(&Ended) -> bool) -> Result<(), Refusal> {
+        self.is_meeting.set(true);
         while !is_over() {
             if self.bundle.poll()? == 0 {
-                // A rank that has ended takes part in nothing more.
-                end_if_others_have_left();
+                if let Some(ended) = self.ended.get().filter(&is_needed) {
+                    self.exit(ended.code);
+                }
                 if let Ok(Some(link)) = self.endpoint.link.try_borrow_mut().as_deref_mut() {
                     link.idle(Duration::from_millis(10));
                 }
             }
         }
+        self.is_meeting.set(false);
         Ok(())
     }
 
@@ -191,7 +177,7 @@ impl Job {
                 break;
             }
             self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
-            self.wait(|| self.arrived[round].get() >= nth)?;
+            self.wait(|| self.arrived[round].get() >= nth, |ended| ended.barriers < nth)?;
             distance *= 2;
         }
         Ok(())
@@ -208,7 +194,7 @@ impl Job {
         }
         let others = (0..self.ranks).filter(|rank| *rank != self.rank);
         for rank in others {
-            self.wait(|| self.complete.borrow().contains_key(&(nth, rank)))?;
+            self.wait(|| self.complete.borrow().contains_key(&(nth, rank)), |ended| ended.gatherings <= nth)?;
         }
         Ok((0..self.ranks)
             .map(|rank| if rank == self.rank { mine.to_vec() } else { self.taken(nth, rank) })
@@ -227,7 +213,7 @@ impl Job {
             }
             return Ok(mine);
         }
-        self.wait(|| self.complete.borrow().contains_key(&(nth, root)))?;
+        self.wait(|| self.complete.borrow().contains_key(&(nth, root)), |ended| ended.gatherings <= nth)?;
         Ok(self.taken(nth, root))
     }
 
@@ -267,20 +253,5 @@ impl Job {
         // A handler that calls this keeps its endpoint.
         let _ = polling::free_all();
         at_exit();
-    }
-
-    /// Ends the job with a code, at all ranks.
-    pub fn exit(&self, code: c_int) -> ! {
-        if !self.is_ending.get() && self.endpoint.link.try_borrow_mut().is_ok() {
-            for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
-                // A rank that is lost needs not be told.
-                let _ = self.send(rank, [EXIT, code as u64, 0, 0], &[]);
-            }
-        }
-        self.leave(code);
-        // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
-        // borrowed.
-        let _ = polling::free_all();
-        kill(code)
     }
 }

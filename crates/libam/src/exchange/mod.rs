@@ -6,6 +6,7 @@
 //! cannot send requests, so these wait in [`Endpoint::outgoing`] for the next poll.
 
 mod connecting;
+mod control;
 mod receiving;
 mod sending;
 
@@ -136,7 +137,7 @@ impl Endpoint {
     /// Does what a poll may not do while the endpoint of the stack is borrowed. A poll without a message yields the
     /// processor now and then, where ranks share it.
     fn settle(&'static self, handled: usize) {
-        job::end_if_told();
+        control::end_if_told();
         if handled > 0 {
             self.vain.set(0);
         } else if self.vain.replace(self.vain.get() + 1) >= VAIN_POLLS {

@@ -1,0 +1,60 @@
+//! Messages between the ranks of a job, and its end.
+
+use super::CONTROL;
+use crate::code::Code;
+use crate::ending::kill;
+use crate::job::{EXIT, Job, job};
+use crate::message::Words;
+use crate::objects::close_all;
+use crate::refusal::{Refusal, refuse};
+use std::ffi::c_int;
+use std::time::Duration;
+
+/// A rank that ends well leaves the others this time for what needs no messages.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Job {
+    /// Sends a message to another rank.
+    ///
+    /// # Errors
+    /// Returns `Resource` in a handler, and if the rank is not reached.
+    pub fn send(&self, rank: usize, words: Words, bytes: &[u8]) -> Result<(), Refusal> {
+        let unreachable =
+            |status| Refusal::new(Code::Resource, format!("rank {rank} is not reached: {status}"));
+        let translation = self.endpoint.translation(rank)?;
+        let Ok(mut link) = self.endpoint.link.try_borrow_mut() else {
+            return Err(refuse(Code::Resource, "a handler may not do this"));
+        };
+        let Some(link) = &mut *link else {
+            return Err(refuse(Code::Resource, "the endpoint of the job was freed"));
+        };
+        let peer = self.endpoint.peer_of(link, rank, translation).map_err(unreachable)?;
+        self.endpoint.send_piece(link, peer, CONTROL, words, bytes).map_err(unreachable)
+    }
+
+    /// Ends the job with a code, at all ranks.
+    pub fn exit(&self, code: c_int) -> ! {
+        if !self.is_ending.get() && self.endpoint.link.try_borrow_mut().is_ok() {
+            for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+                // A rank that is lost needs not be told.
+                let _ = self.send(rank, [EXIT, code as u64, self.barriers.get(), self.gatherings.get()], &[]);
+            }
+        }
+        self.leave(code);
+        // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
+        // borrowed.
+        close_all();
+        kill(code)
+    }
+}
+
+/// Ends this rank if another one has ended the job: at once if it failed, else after a while, so that this rank can do
+/// what it does between its last barrier and its end.
+pub fn end_if_told() {
+    let Some(job) = job() else { return };
+    if let Some(ended) = job.ended.get()
+        && (ended.code != 0 || ended.when.elapsed() > GRACE && !job.is_meeting.get())
+    {
+        job.exit(ended.code);
+    }
+}
