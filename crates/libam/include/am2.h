@@ -124,8 +124,8 @@ typedef enum { AM_SEQ, AM_PAR, AM_NUM_BUNDLE_MODES } amx_bundle_mode_t;
 extern int AM_MaxNumTranslations(int *number);
 extern int AM_MaxSegLength(uintptr_t *nbytes);
 
-/* A 64-bit argument takes the place of two: AM_Request3(ep, to, handler, AM_ARG64(x), y). The handler has two parameters
- * for it and joins them by AM_JOIN64. */
+/* A 64-bit argument takes the place of two: AM_Request2(ep, to, handler, AM_ARG64_HIGH(x), AM_ARG64_LOW(x)). The handler
+ * has two parameters for it and joins them: AM_JOIN64(high, low). */
 #define AM_ARG64_HIGH(x) ((int32_t)((uint64_t)(x) >> 32))
 #define AM_ARG64_LOW(x) ((int32_t)(uint64_t)(x))
 #define AM_JOIN64(high, low) ((uint64_t)(uint32_t)(high) << 32 | (uint32_t)(low))
@@ -236,6 +236,12 @@ struct amx_message {
 };
 extern int AMX_SendRequest(ep_t endpoint, amx_node_t to, const struct amx_message *message);
 extern int AMX_SendReply(void *token, const struct amx_message *message);
+
+/* Short messages of up to five arguments take less time: their arguments are passed in three words. */
+extern int AMX_SendShortRequest(ep_t endpoint, amx_node_t to, uint64_t first, uint64_t second, uint64_t third);
+extern int AMX_SendShortReply(void *token, uint64_t first, uint64_t second, uint64_t third);
+#define AMX_PAIR(low, high) ((uint64_t)(uint32_t)(int32_t)(low) | (uint64_t)(uint32_t)(int32_t)(high) << 32)
+#define AMX_FIRST(handler, numargs, a0) ((uint64_t)(handler_t)(handler) | (uint64_t)(numargs) << 8 | AMX_PAIR(0, a0))
 
 AMX_UNUSED static __inline__ struct amx_message amx_describe(uint8_t category, handler_t handler, const void *source,
                                                              size_t nbytes, uintptr_t dest_offset, int numargs,
@@ -373,12 +379,18 @@ AMX_VARIADIC(AMX_ReplyXferVA(token, handler, source, nbytes, dest_offset, numarg
 #define AMX_ARGS16(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15) AMX_ARGS15(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14), (int32_t)(a15)
 
 /* Requests and replies by their number of arguments. */
-#define AM_Request0(ep, to, h) AMX_Request(ep, to, h, 0)
-#define AM_Request1(ep, to, h, a0) AMX_Request(ep, to, h, 1, AMX_ARGS1(a0))
-#define AM_Request2(ep, to, h, a0, a1) AMX_Request(ep, to, h, 2, AMX_ARGS2(a0, a1))
-#define AM_Request3(ep, to, h, a0, a1, a2) AMX_Request(ep, to, h, 3, AMX_ARGS3(a0, a1, a2))
-#define AM_Request4(ep, to, h, a0, a1, a2, a3) AMX_Request(ep, to, h, 4, AMX_ARGS4(a0, a1, a2, a3))
-#define AM_Request5(ep, to, h, a0, a1, a2, a3, a4) AMX_Request(ep, to, h, 5, AMX_ARGS5(a0, a1, a2, a3, a4))
+#define AM_Request0(ep, to, h) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 0, 0), AMX_PAIR(0, 0), AMX_PAIR(0, 0))
+#define AM_Request1(ep, to, h, a0) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 1, (a0)), AMX_PAIR(0, 0), AMX_PAIR(0, 0))
+#define AM_Request2(ep, to, h, a0, a1) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 2, (a0)), AMX_PAIR((a1), 0), AMX_PAIR(0, 0))
+#define AM_Request3(ep, to, h, a0, a1, a2) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 3, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR(0, 0))
+#define AM_Request4(ep, to, h, a0, a1, a2, a3) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 4, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR((a3), 0))
+#define AM_Request5(ep, to, h, a0, a1, a2, a3, a4) \
+    AMX_SendShortRequest(ep, to, AMX_FIRST(h, 5, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR((a3), (a4)))
 #define AM_Request6(ep, to, h, a0, a1, a2, a3, a4, a5) AMX_Request(ep, to, h, 6, AMX_ARGS6(a0, a1, a2, a3, a4, a5))
 #define AM_Request7(ep, to, h, a0, a1, a2, a3, a4, a5, a6) \
     AMX_Request(ep, to, h, 7, AMX_ARGS7(a0, a1, a2, a3, a4, a5, a6))
@@ -497,12 +509,18 @@ AMX_VARIADIC(AMX_ReplyXferVA(token, handler, source, nbytes, dest_offset, numarg
 #define AM_RequestXferAsync16(ep, to, off, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15) \
     AMX_RequestXfer(ep, to, h, src, n, off, 1, 16, AMX_ARGS16(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15))
 
-#define AM_Reply0(tok, h) AMX_Reply(tok, h, 0)
-#define AM_Reply1(tok, h, a0) AMX_Reply(tok, h, 1, AMX_ARGS1(a0))
-#define AM_Reply2(tok, h, a0, a1) AMX_Reply(tok, h, 2, AMX_ARGS2(a0, a1))
-#define AM_Reply3(tok, h, a0, a1, a2) AMX_Reply(tok, h, 3, AMX_ARGS3(a0, a1, a2))
-#define AM_Reply4(tok, h, a0, a1, a2, a3) AMX_Reply(tok, h, 4, AMX_ARGS4(a0, a1, a2, a3))
-#define AM_Reply5(tok, h, a0, a1, a2, a3, a4) AMX_Reply(tok, h, 5, AMX_ARGS5(a0, a1, a2, a3, a4))
+#define AM_Reply0(tok, h) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 0, 0), AMX_PAIR(0, 0), AMX_PAIR(0, 0))
+#define AM_Reply1(tok, h, a0) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 1, (a0)), AMX_PAIR(0, 0), AMX_PAIR(0, 0))
+#define AM_Reply2(tok, h, a0, a1) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 2, (a0)), AMX_PAIR((a1), 0), AMX_PAIR(0, 0))
+#define AM_Reply3(tok, h, a0, a1, a2) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 3, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR(0, 0))
+#define AM_Reply4(tok, h, a0, a1, a2, a3) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 4, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR((a3), 0))
+#define AM_Reply5(tok, h, a0, a1, a2, a3, a4) \
+    AMX_SendShortReply(tok, AMX_FIRST(h, 5, (a0)), AMX_PAIR((a1), (a2)), AMX_PAIR((a3), (a4)))
 #define AM_Reply6(tok, h, a0, a1, a2, a3, a4, a5) AMX_Reply(tok, h, 6, AMX_ARGS6(a0, a1, a2, a3, a4, a5))
 #define AM_Reply7(tok, h, a0, a1, a2, a3, a4, a5, a6) AMX_Reply(tok, h, 7, AMX_ARGS7(a0, a1, a2, a3, a4, a5, a6))
 #define AM_Reply8(tok, h, a0, a1, a2, a3, a4, a5, a6, a7) \

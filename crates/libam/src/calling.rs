@@ -26,6 +26,23 @@ type Data16 = unsafe extern "C" fn(
     i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32,
 );
 
+/// Calls the handler of a short message with up to five arguments.
+///
+/// # Safety
+/// As of [`short`].
+#[inline]
+pub unsafe fn with_few(function: Function, token: *mut c_void, [a, b, c, d, e]: [i32; 5], count: u8) {
+    if count <= 4 {
+        // SAFETY: the caller says what the function is. It does not see arguments beyond its parameters.
+        unsafe { std::mem::transmute::<Function, Short4>(function)(token, a, b, c, d) };
+    } else {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        arguments[..5].copy_from_slice(&[a, b, c, d, e]);
+        // SAFETY: the caller says what the function is.
+        unsafe { short(function, token, &arguments, count) };
+    }
+}
+
 /// Calls the handler of a short message.
 ///
 /// # Safety

@@ -14,9 +14,9 @@ use crate::exchange::Outbound;
 use crate::guard::{answer_gam, initialize, quietly};
 use crate::job::{self, Job};
 use crate::message::MAX_BYTES;
+use crate::objects::token::{Source, Token};
 use crate::refusal::{Refusal, refuse};
 use crate::spmd;
-use crate::token::{Source, Token};
 use std::ffi::{c_int, c_void};
 
 /// Indices of the handlers of the job's endpoint that GAM uses.
@@ -148,8 +148,7 @@ extern "C" fn am_reply_words(
     d: Word,
 ) -> c_int {
     answer_gam("am_reply", || {
-        job()?;
-        let token = Token::current()?;
+        let token = job()?.endpoint.tokens.current()?;
         if source(token) != to {
             return Err(refuse(Code::BadArg, "a reply goes to the process that sent the request"));
         }
@@ -177,7 +176,8 @@ unsafe extern "C" fn call(
     f0: i32, f1: i32, a0: i32, a1: i32, b0: i32, b1: i32, c0: i32, c1: i32, d0: i32, d1: i32,
 ) {
     quietly((), || {
-        let Ok(token) = Token::find(token) else { return };
+        // SAFETY: the library passes a token.
+        let Ok(token) = (unsafe { Token::find(token) }) else { return };
         let Some(function) = places::decode_function(word(f0, f1)) else { return };
         let words = [word(a0, a1), word(b0, b1), word(c0, c1), word(d0, d1)].map(|word| word as Word);
         let [a, b, c, d] = words;

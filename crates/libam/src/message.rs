@@ -44,6 +44,25 @@ pub struct Head {
     pub status: Option<Status>,
 }
 
+/// The words of a short message behind its tag.
+pub type ShortWords = [u64; 3];
+
+/// The bits of word 1 that are 0 in a short message that is not returned and has a tag.
+const NOT_SHORT: u64 = 0xffff << 16;
+
+/// Returns the number of arguments of such a message; `None` of another message, or if they do not fit into the words.
+#[inline]
+pub fn short_count(front: u64) -> Option<u8> {
+    let count = (front >> 8) as u8;
+    (front & NOT_SHORT == 0 && count <= 5).then_some(count)
+}
+
+/// Returns the arguments of such a message.
+#[inline]
+pub fn short_arguments([front, second, third]: ShortWords) -> [i32; 5] {
+    [(front >> 32) as i32, second as i32, (second >> 32) as i32, third as i32, (third >> 32) as i32]
+}
+
 /// A message that no correct peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;

@@ -116,9 +116,8 @@ impl Endpoint {
     /// # Errors
     /// Returns `InUse` if one of its handlers runs.
     pub fn free(&'static self) -> Result<(), Refusal> {
-        let Ok(mut link) = self.link.try_borrow_mut() else {
-            return Err(refuse(Code::InUse, "a handler of the endpoint runs"));
-        };
+        let link = self.link.try_borrow_mut().ok().filter(|_| !self.tokens.are_lent());
+        let mut link = link.ok_or_else(|| refuse(Code::InUse, "a handler of the endpoint runs"))?;
         self.bundle.get().remove(self)?;
         self.has_ended.set(true);
         self.lobby.remove(&self.name);

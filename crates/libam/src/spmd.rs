@@ -10,7 +10,6 @@ use crate::objects::{Bundle, Endpoint};
 use crate::polling;
 use crate::refusal::{Refusal, refuse};
 use crate::settings;
-use crate::token::is_in_handler;
 use netdyno_host::machine;
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
@@ -226,7 +225,7 @@ impl Job {
 
     /// Refuses what a handler may not do, also where no message would be sent.
     fn check_outside_handler(&self) -> Result<(), Refusal> {
-        if is_in_handler() {
+        if self.bundle.is_in_handler() {
             Err(refuse(Code::Resource, "a handler may not wait for other ranks"))
         } else {
             Ok(())

@@ -64,6 +64,8 @@ impl Endpoint {
     pub fn retag(&self, index: usize, tag: u64) -> Result<(), Refusal> {
         let entry = Translation { tag, ..self.translation(index)? };
         self.translations.borrow_mut()[index] = Some(entry);
+        let mut peers = self.peers.borrow_mut();
+        peers.iter_mut().filter(|peer| peer.translation == Some(index)).for_each(|peer| peer.tag = Some(tag));
         Ok(())
     }
 

@@ -50,7 +50,8 @@ fn every_function_is_in_the_document() {
         // What the headers use inside of macros and inline functions is described by the name that programs use.
         let shown = match &name[..] {
             "AMX_SendRequest" => "AM_RequestM",
-            "AMX_SendReply" => "AM_ReplyM",
+            "AMX_SendShortRequest" => "AM_RequestM",
+            "AMX_SendReply" | "AMX_SendShortReply" => "AM_ReplyM",
             "AMX_Fail" => "AMX_FatalErr",
             "AMX_Map" => "AM_Map",
             "AMX_MapAny" => "AM_MapAny",

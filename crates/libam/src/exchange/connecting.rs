@@ -123,9 +123,10 @@ impl Endpoint {
 
     fn add_peer(&self, name: Name, id: PeerId) {
         let translation = self.index_of(&name);
+        let tag = translation.and_then(|index| Some(self.translation(index).ok()?.tag));
         let mut peers = self.peers.borrow_mut();
         debug_assert_eq!(peers.len(), id.index());
-        peers.push(Peer::new(name, id, translation));
+        peers.push(Peer::new(name, id, translation, tag));
     }
 
     /// Sleeps are prepared and taken back by the endpoint of the stack.

@@ -14,10 +14,10 @@ use crate::code::Code;
 use crate::job;
 use crate::lobby;
 use crate::message::Words;
+use crate::objects::token::{Answer, Source};
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::refusal::{Refusal, refuse};
 use crate::settings;
-use crate::token::{Answer, Source, is_in_handler};
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, RequestError};
 use receiving::Body;
 pub use sending::Outbound;
@@ -47,9 +47,8 @@ const VAIN_POLLS: u32 = 16;
 pub fn handlers() -> Handlers<State> {
     let mut handlers = Handlers::new();
     handlers.on_request(WHOLE, |state: &mut State, request| {
-        let (words, payload) = (request.words(), request.payload());
-        let source = Source::Peer(request.peer());
-        state.0.take(source, true, words, Body::Lent(payload), Answer::Slot(request));
+        let (peer, words, payload) = (request.peer(), request.words(), request.payload());
+        state.0.take_from_peer(peer, true, words, payload, Answer::Slot(request));
     });
     handlers.on_request(REQUEST_PIECE, |state: &mut State, request| state.0.gather(&request, 0));
     handlers.on_request(REQUEST_LAST, |state: &mut State, request| {
@@ -74,8 +73,7 @@ pub fn handlers() -> Handlers<State> {
         job::take_control(state.0, request.peer(), request.words(), request.payload());
     });
     handlers.on_reply(REPLY, |state: &mut State, reply: Reply<'_>| {
-        let body = Body::Lent(reply.payload());
-        state.0.take(Source::Peer(reply.peer()), false, reply.words(), body, Answer::None);
+        state.0.take_from_peer(reply.peer(), false, reply.words(), reply.payload(), Answer::None);
     });
     handlers.on_reply(RETURNED, |state: &mut State, reply: Reply<'_>| {
         state.0.take_returned(Source::Peer(reply.peer()), true, reply.words(), reply.payload());
@@ -104,7 +102,7 @@ impl Endpoint {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn poll(&'static self) -> Result<usize, Refusal> {
-        if is_in_handler() {
+        if self.bundle.get().is_in_handler() {
             return Err(in_handler());
         }
         self.unpolled.set(0);

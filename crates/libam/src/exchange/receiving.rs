@@ -4,10 +4,10 @@ use super::{RETURNED, RETURNED_REPLY_LAST, RETURNED_REQUEST_LAST};
 use crate::calling;
 use crate::code::{Category, Status, opcode, operation};
 use crate::job;
-use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words};
+use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words, short_arguments, short_count};
+use crate::objects::token::{About, Answer, Source, Token};
 use crate::objects::{Buffer, Endpoint, TAG_ALL, TAG_NONE};
-use crate::token::{About, Answer, Source, Token};
-use netdyno_stack::am::{PeerLost, Request};
+use netdyno_stack::am::{PeerId, PeerLost, Request};
 use std::ffi::c_void;
 
 /// The payload of a message that has arrived.
@@ -54,6 +54,49 @@ impl Endpoint {
     pub fn gathered(&self, request: &Request<'_>, which: usize) -> Buffer {
         self.gather(request, which);
         std::mem::take(&mut self.peers.borrow_mut()[request.peer().index()].pieces[which])
+    }
+
+    /// Gives a message of a peer to its handler, or back to its sender. Short messages with few arguments are most of all, so
+    /// that they take a short way.
+    #[inline]
+    pub fn take_from_peer(
+        &'static self,
+        peer: PeerId,
+        is_request: bool,
+        words: Words,
+        payload: &[u8],
+        answer: Answer<'_>,
+    ) {
+        let [tag, front, second, third] = words;
+        let handler = front as u8;
+        let own = self.tag.get();
+        let is_for_us = own == tag && own != TAG_NONE || own == TAG_ALL;
+        if let Some(count) = short_count(front)
+            && payload.is_empty()
+            && is_for_us
+            && handler != 0
+            && let Some(function) = self.handler(handler)
+            && let [None, None] = self.callbacks.get()
+        {
+            {
+                let mut statistics = self.statistics.borrow_mut();
+                let received = if is_request {
+                    &mut statistics.requests_received
+                } else {
+                    &mut statistics.replies_received
+                };
+                received[0] += 1;
+            }
+            let about = About { tag, handler, category: Category::Short, is_request };
+            let arguments = short_arguments([front, second, third]);
+            Token::lend(self, Source::Peer(peer), about, answer, |token| {
+                // SAFETY: the program says that the function is a handler of such messages.
+                unsafe { calling::with_few(function, token, arguments, count) };
+            });
+            self.delivered.set(self.delivered.get().wrapping_add(1));
+            return;
+        }
+        self.take(Source::Peer(peer), is_request, words, Body::Lent(payload), answer);
     }
 
     /// Gives a message to its handler, or back to its sender.

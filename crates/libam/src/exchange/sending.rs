@@ -3,11 +3,11 @@
 use super::receiving::Body;
 use super::{REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL, WHOLE, in_handler};
 use crate::code::{Category, Code, Status};
-use crate::message::{Head, MAX_ARGUMENTS, Words};
+use crate::message::{Head, MAX_ARGUMENTS, ShortWords, Words, short_arguments, short_count};
+use crate::objects::token::{Answer, Source, Token};
 use crate::objects::{Endpoint, State};
 use crate::refusal::{Refusal, refuse};
 use crate::settings::FEWEST_OUTSTANDING;
-use crate::token::{Answer, Source, Token, is_in_handler};
 use netdyno_stack::am::{self, PeerId, PeerLost, RequestError};
 
 /// A message of the program.
@@ -20,7 +20,17 @@ pub struct Outbound<'a> {
     pub arguments: &'a [i32],
 }
 
-impl Outbound<'_> {
+impl<'a> Outbound<'a> {
+    /// Returns the short message with this word.
+    ///
+    /// # Errors
+    /// Returns `BadArg` if it has another number of arguments.
+    fn short(front: u64, arguments: &'a [i32]) -> Result<Self, Refusal> {
+        let arguments = short_count(front).and_then(|count| arguments.get(..count.into()));
+        let arguments = arguments.ok_or_else(|| refuse(Code::BadArg, "a message has 0 to 16 arguments"))?;
+        Ok(Self { handler: front as u8, category: Category::Short, bytes: &[], offset: 0, arguments })
+    }
+
     fn head(&self, tag: Option<u64>) -> Head {
         let mut arguments = [0; MAX_ARGUMENTS];
         arguments[..self.arguments.len()].copy_from_slice(self.arguments);
@@ -59,7 +69,7 @@ impl Endpoint {
                 ));
             }
         };
-        if is_in_handler() {
+        if self.bundle.get().is_in_handler() {
             return Err(in_handler());
         }
         let head = message.head(Some(translation.tag));
@@ -89,6 +99,43 @@ impl Endpoint {
                 Ok(())
             }
         }
+    }
+
+    /// Sends a short request with up to five arguments, which are in the words.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::request`].
+    #[inline]
+    pub fn request_short(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
+        if let Some(count) = short_count(words[0])
+            && self.try_request_short(index, words).is_some()
+        {
+            self.statistics.borrow_mut().count_sent(true, Category::Short, count, 0);
+            return Ok(());
+        }
+        self.request_in_words(index, words)
+    }
+
+    /// Sends it if nothing stands against it: the peer is connected, there is room, and no poll is due.
+    #[inline]
+    fn try_request_short(&self, index: u32, [front, second, third]: ShortWords) -> Option<()> {
+        let unpolled = self.unpolled.get();
+        if unpolled >= REQUESTS_PER_POLL || self.bundle.get().is_in_handler() {
+            return None;
+        }
+        let translations = self.translations.try_borrow().ok()?;
+        let translation = translations.get(index as usize)?.as_ref()?;
+        let mut link = self.link.try_borrow_mut().ok()?;
+        link.as_mut()?.try_request(translation.peer?, WHOLE, [translation.tag, front, second, third]).ok()?;
+        self.unpolled.set(unpolled + 1);
+        Some(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn request_in_words(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
+        let arguments = short_arguments(words);
+        self.request(index, Outbound::short(words[0], &arguments)?, false)
     }
 
     /// Handles a request of the endpoint to itself at once.
@@ -218,7 +265,7 @@ impl Token<'_> {
             (Source::Own, Answer::Own) => return self.reply_self(message),
             _ => return Err(no_reply()),
         };
-        let head = message.head(endpoint.tag_for(peer));
+        let head = message.head(endpoint.peers.borrow()[peer.index()].tag);
         if message.bytes.is_empty() && head.tail_len() == 0 {
             request.reply(REPLY, head.words());
         } else {
@@ -231,6 +278,32 @@ impl Token<'_> {
         Ok(())
     }
 
+    /// Replies with up to five arguments, which are in the words.
+    ///
+    /// # Errors
+    /// As of [`Token::reply`].
+    #[inline]
+    pub fn reply_short(&self, words: ShortWords) -> Result<(), Refusal> {
+        let [front, second, third] = words;
+        if let Source::Peer(peer) = self.source
+            && let Some(count) = short_count(front)
+            && let Some(tag) = self.endpoint.peers.borrow()[peer.index()].tag
+        {
+            let Answer::Slot(request) = self.answer.replace(Answer::None) else { return Err(no_reply()) };
+            request.reply(REPLY, [tag, front, second, third]);
+            self.endpoint.statistics.borrow_mut().count_sent(false, Category::Short, count, 0);
+            return Ok(());
+        }
+        self.reply_in_words(words)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reply_in_words(&self, words: ShortWords) -> Result<(), Refusal> {
+        let arguments = short_arguments(words);
+        self.reply(Outbound::short(words[0], &arguments)?)
+    }
+
     #[cold]
     fn reply_self(&self, message: Outbound<'_>) -> Result<(), Refusal> {
         let endpoint = self.endpoint;
@@ -240,14 +313,6 @@ impl Token<'_> {
         let payload = message.payload(&head);
         endpoint.take(Source::Own, false, head.words(), Body::Lent(&payload), Answer::None);
         Ok(())
-    }
-}
-
-impl Endpoint {
-    /// Returns the tag of the translation for a peer.
-    fn tag_for(&self, peer: PeerId) -> Option<u64> {
-        let at = self.peers.borrow()[peer.index()].translation?;
-        self.translations.borrow().get(at).copied().flatten().map(|translation| translation.tag)
     }
 }
 

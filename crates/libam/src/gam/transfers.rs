@@ -6,8 +6,8 @@ use crate::code::{Category, Code};
 use crate::exchange::Outbound;
 use crate::guard::{answer_gam, quietly, values};
 use crate::message::MAX_BYTES;
+use crate::objects::token::Token;
 use crate::refusal::{Refusal, refuse};
-use crate::token::Token;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
@@ -199,7 +199,8 @@ unsafe extern "C" fn stored(
     p0: i32, p1: i32, f0: i32, f1: i32, a0: i32, a1: i32, b0: i32, b1: i32, l0: i32, _: i32,
 ) {
     quietly((), || {
-        let Ok(token) = Token::find(token) else { return };
+        // SAFETY: the library passes a token.
+        let Ok(token) = (unsafe { Token::find(token) }) else { return };
         let Some(place) = places::decode(word(p0, p1)) else { return };
         // SAFETY: the sender runs the same program and says that this is memory for its bytes.
         unsafe { place.cast::<u8>().copy_from_nonoverlapping(bytes, len) };
@@ -217,7 +218,8 @@ unsafe extern "C" fn asked(
     p0: i32, p1: i32, l0: i32, l1: i32, n0: i32, n1: i32, o0: i32, o1: i32,
 ) {
     quietly((), || {
-        let Ok(token) = Token::find(token) else { return };
+        // SAFETY: the library passes a token.
+        let Ok(token) = (unsafe { Token::find(token) }) else { return };
         let len = word(l0, l1) as usize;
         let Some(place) = places::decode(word(p0, p1)).filter(|_| len <= MAX_BYTES) else { return };
         // SAFETY: the asker runs the same program and says that this is memory with that many bytes.

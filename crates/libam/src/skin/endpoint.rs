@@ -67,7 +67,7 @@ unsafe extern "C" fn AM_MoveEndpoint(
         check_initialized()?;
         // SAFETY: the program passes handles of this library.
         let (endpoint, from, to) = unsafe { (Endpoint::of(endpoint)?, Bundle::of(from)?, Bundle::of(to)?) };
-        if endpoint.link.try_borrow_mut().is_err() {
+        if endpoint.link.try_borrow_mut().is_err() || endpoint.tokens.are_lent() {
             return Err(refuse(Code::InUse, "a handler of the endpoint runs"));
         }
         {

@@ -9,8 +9,8 @@ use crate::guard::{Out, answer, check_initialized, values};
 use crate::message::{MAX_ARGUMENTS, MAX_BYTES};
 use crate::name::Name;
 use crate::objects::Endpoint;
+use crate::objects::token::{Source, Token};
 use crate::refusal::{Refusal, refuse};
-use crate::token::{Source, Token};
 use std::ffi::{c_int, c_void};
 
 /// What the headers pass about a message, `struct amx_message`.
@@ -72,11 +72,34 @@ unsafe extern "C" fn AMX_SendRequest(endpoint: *const Endpoint, to: u32, message
     })
 }
 
+/// Sends a short request with up to five arguments, in the words of `message`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_SendShortRequest(
+    endpoint: *const Endpoint,
+    to: u32,
+    front: u64,
+    second: u64,
+    third: u64,
+) -> c_int {
+    answer_with("AM_Request", endpoint, |endpoint| endpoint.request_short(to, [front, second, third]))
+}
+
+/// Replies with up to five arguments.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMX_SendShortReply(token: *const c_void, front: u64, second: u64, third: u64) -> c_int {
+    answer("AM_Reply", || {
+        check_initialized()?;
+        // SAFETY: the program passes a token.
+        unsafe { Token::find(token) }?.reply_short([front, second, third])
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMX_SendReply(token: *const c_void, message: *const Given) -> c_int {
     answer("AM_Reply", || {
         check_initialized()?;
-        let token = Token::find(token)?;
+        // SAFETY: the program passes a token.
+        let token = unsafe { Token::find(token) }?;
         // SAFETY: the headers pass a message.
         let (message, _) = unsafe { Given::read(message) }?;
         token.reply(message)
@@ -87,7 +110,8 @@ unsafe extern "C" fn AMX_SendReply(token: *const c_void, message: *const Given) 
 unsafe extern "C" fn AM_GetSourceEndpoint(token: *const c_void, name: *mut Name) -> c_int {
     answer("AM_GetSourceEndpoint", || {
         check_initialized()?;
-        let token = Token::find(token)?;
+        // SAFETY: the program passes a token.
+        let token = unsafe { Token::find(token) }?;
         // SAFETY: the program has room for a name there.
         unsafe { Out::new(name)?.put(source(token)) };
         Ok(())
@@ -106,7 +130,8 @@ fn source(token: &Token<'_>) -> Name {
 unsafe extern "C" fn AMX_GetSourceId(token: *const c_void, id: *mut c_int) -> c_int {
     answer("AMX_GetSourceId", || {
         check_initialized()?;
-        let token = Token::find(token)?;
+        // SAFETY: the program passes a token.
+        let token = unsafe { Token::find(token) }?;
         let index = match token.source {
             Source::Own => token.endpoint.index_of(&token.endpoint.name),
             Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
@@ -121,7 +146,8 @@ unsafe extern "C" fn AMX_GetSourceId(token: *const c_void, id: *mut c_int) -> c_
 unsafe extern "C" fn AM_GetDestEndpoint(token: *const c_void, endpoint: *mut *const Endpoint) -> c_int {
     answer("AM_GetDestEndpoint", || {
         check_initialized()?;
-        let token = Token::find(token)?;
+        // SAFETY: the program passes a token.
+        let token = unsafe { Token::find(token) }?;
         // SAFETY: the program has room for a handle there.
         unsafe { Out::new(endpoint)?.put(token.endpoint) };
         Ok(())
@@ -132,7 +158,8 @@ unsafe extern "C" fn AM_GetDestEndpoint(token: *const c_void, endpoint: *mut *co
 unsafe extern "C" fn AM_GetMsgTag(token: *const c_void, tag: *mut u64) -> c_int {
     answer("AM_GetMsgTag", || {
         check_initialized()?;
-        let token = Token::find(token)?;
+        // SAFETY: the program passes a token.
+        let token = unsafe { Token::find(token) }?;
         // SAFETY: the program has room for a tag there.
         unsafe { Out::new(tag)?.put(token.message.tag) };
         Ok(())
@@ -148,7 +175,8 @@ unsafe extern "C" fn AMX_GetTokenInfo(
 ) -> c_int {
     answer("AMX_GetTokenInfo", || {
         check_initialized()?;
-        let message = Token::find(token)?.message;
+        // SAFETY: the program passes a token.
+        let message = unsafe { Token::find(token) }?.message;
         let (handler, category, is_request) =
             (Out::new(handler)?, Out::new(category)?, Out::new(is_request)?);
         // SAFETY: the program has room for the three there.

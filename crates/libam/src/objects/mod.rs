@@ -1,5 +1,7 @@
 //! The objects that programs hold: bundles and endpoints. Their functions are in `translations`, `exchange` and `polling`.
 
+pub mod token;
+
 use crate::calling::Function;
 use crate::code::Code;
 use crate::lobby::{self, Inbox, Lobby};
@@ -14,6 +16,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use token::Tokens;
 
 /// `AM_NONE`: an endpoint with this tag takes no message.
 pub const TAG_NONE: u64 = 0;
@@ -48,6 +51,8 @@ pub struct Bundle {
     pub mask: Cell<Mask>,
     pub endpoints: RefCell<Vec<&'static Endpoint>>,
     pub has_ended: AtomicBool,
+    /// The handlers of its endpoints that run.
+    pub running: Cell<u32>,
     /// The thread that has polled it last. No other one uses the bundle of AM_SEQ meanwhile.
     pub user: AtomicU64,
 }
@@ -68,6 +73,7 @@ impl Bundle {
             mask: Cell::new(Mask::NoEvents),
             endpoints: RefCell::default(),
             has_ended: AtomicBool::new(false),
+            running: Cell::new(0),
             user: AtomicU64::new(this_thread()),
         }));
         BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
@@ -86,6 +92,12 @@ impl Bundle {
         let bundle = unsafe { pointer.as_ref() }.ok_or_else(|| refuse(Code::BadArg, "the bundle is NULL"))?;
         let lives = bundle.magic.get() == BUNDLE_MAGIC && !bundle.has_ended.load(Ordering::Relaxed);
         if lives { Ok(bundle) } else { Err(refuse(Code::BadArg, "the bundle was freed")) }
+    }
+
+    /// Reports whether a handler of one of its endpoints runs.
+    #[inline]
+    pub fn is_in_handler(&self) -> bool {
+        self.running.get() > 0
     }
 
     /// Reports whether this thread may touch the bundle without a call of the program that says so: it has used the bundle of
@@ -153,6 +165,7 @@ pub struct Endpoint {
     pub delivered: Cell<u64>,
     /// Called before and after each handler.
     pub callbacks: Cell<[Option<Function>; 2]>,
+    pub tokens: Tokens,
     pub peers: RefCell<Vec<Peer>>,
     /// Messages that found no room yet.
     pub outgoing: RefCell<VecDeque<Outgoing>>,
@@ -190,6 +203,7 @@ impl Endpoint {
             statistics: RefCell::new(Statistics::INITIAL),
             delivered: Cell::new(0),
             callbacks: Cell::new([None; 2]),
+            tokens: Tokens::default(),
             peers: RefCell::default(),
             outgoing: RefCell::default(),
             link: RefCell::new(None),
@@ -245,14 +259,16 @@ pub struct Peer {
     pub id: PeerId,
     /// The index of its translation.
     pub translation: Option<usize>,
+    /// The tag of its translation.
+    pub tag: Option<u64>,
     pub is_lost: bool,
     /// The pieces of a request, and of a reply, that have arrived.
     pub pieces: [Buffer; 2],
 }
 
 impl Peer {
-    pub fn new(name: Name, id: PeerId, translation: Option<usize>) -> Self {
-        Self { name, id, translation, is_lost: false, pieces: Default::default() }
+    pub fn new(name: Name, id: PeerId, translation: Option<usize>, tag: Option<u64>) -> Self {
+        Self { name, id, translation, tag, is_lost: false, pieces: Default::default() }
     }
 }
 
