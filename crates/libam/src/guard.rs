@@ -26,7 +26,7 @@ pub fn answer(call: &str, work: impl FnOnce() -> Result<(), Refusal>) -> c_int {
         Ok(Ok(())) => OK,
         Ok(Err(refusal)) => {
             refusal.tell(call);
-            refusal.code as c_int
+            refusal.code() as c_int
         }
         Err(_) => Code::Resource as c_int,
     }

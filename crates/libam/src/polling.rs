@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(20);
 /// Longest sleep of a thread that waits. Whoever wants a connection does not end the sleep.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+/// The shortest and the longest nap of a thread that no peer wakes. Each nap in vain doubles the next one.
+const NAPS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(640)];
 
 impl Bundle {
     /// Frees the bundle with all its endpoints.
@@ -55,6 +57,7 @@ impl Bundle {
             ));
         }
         let mut spun = Instant::now();
+        let [mut nap, longest_nap] = NAPS;
         loop {
             let held = self.hold();
             let before = self.delivered();
@@ -65,9 +68,11 @@ impl Bundle {
             if spun.elapsed() < SPIN {
                 drop(held);
                 std::thread::yield_now();
-            } else {
-                self.sleep(held);
+            } else if self.sleep(held) {
                 spun = Instant::now();
+            } else {
+                std::thread::sleep(nap);
+                nap = (2 * nap).min(longest_nap);
             }
         }
     }
@@ -77,27 +82,27 @@ impl Bundle {
         self.endpoints.borrow().iter().map(|endpoint| endpoint.delivered.get()).fold(0, u64::wrapping_add)
     }
 
-    /// Sleeps until a message arrives. Other threads may use the bundle meanwhile.
-    fn sleep(&self, held: Option<Held<'_>>) {
+    /// Sleeps until a message arrives. Other threads may use the bundle meanwhile. Returns false at once if nobody would end
+    /// the sleep.
+    fn sleep(&self, held: Option<Held<'_>>) -> bool {
         let endpoints = self.endpoints.borrow().clone();
         let most = endpoints.iter().map(|endpoint| endpoint.prepare_sleep(LONGEST_SLEEP)).min();
         let most = most.unwrap_or(LONGEST_SLEEP);
-        if !most.is_zero() {
-            let descriptors: Vec<_> = endpoints.iter().filter_map(|endpoint| endpoint.descriptor()).collect();
-            drop(held);
-            let mut awaited: Vec<_> = descriptors
-                .iter()
-                .map(|descriptor| PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN))
-                .collect();
-            // The reason of the wake-up does not matter: everything is polled next.
-            let _ = poll(&mut awaited, Timespec::try_from(most).ok().as_ref());
-            let _held = self.hold();
+        if most.is_zero() {
             endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
-        } else {
-            endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
-            drop(held);
-            std::thread::yield_now();
+            return false;
         }
+        let descriptors: Vec<_> = endpoints.iter().filter_map(|endpoint| endpoint.descriptor()).collect();
+        drop(held);
+        let mut awaited: Vec<_> = descriptors
+            .iter()
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN))
+            .collect();
+        // The reason of the wake-up does not matter: everything is polled next.
+        let _ = poll(&mut awaited, Timespec::try_from(most).ok().as_ref());
+        let _held = self.hold();
+        endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
+        true
     }
 }
 

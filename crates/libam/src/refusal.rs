@@ -12,11 +12,10 @@ pub static AMX_VerboseErrors: AtomicI32 = AtomicI32::new(0);
 pub static AMX_SilentMode: AtomicI32 = AtomicI32::new(0);
 
 /// Why a call fails.
+///
+/// It is a pointer, so that a result of a call that succeeds fits into a register.
 #[derive(Debug)]
-pub struct Refusal {
-    pub code: Code,
-    why: Cow<'static, str>,
-}
+pub struct Refusal(Box<(Code, Cow<'static, str>)>);
 
 /// The text of a refusal that is an answer and no error.
 pub const NOTHING_TO_TELL: &str = "";
@@ -24,33 +23,38 @@ pub const NOTHING_TO_TELL: &str = "";
 /// Makes a refusal. Kept out of line, so that calls that succeed pay nothing for it.
 #[cold]
 pub fn refuse(code: Code, why: &'static str) -> Refusal {
-    Refusal { code, why: Cow::Borrowed(why) }
+    Refusal(Box::new((code, Cow::Borrowed(why))))
 }
 
 impl Refusal {
     /// Makes a refusal with a text that depends on the case.
     #[cold]
     pub fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: Cow::Owned(why.into()) }
+        Self(Box::new((code, Cow::Owned(why.into()))))
+    }
+
+    /// Returns the return code.
+    pub fn code(&self) -> Code {
+        self.0.0
     }
 
     /// Returns why the call fails.
     pub fn why(&self) -> &str {
-        &self.why
+        &self.0.1
     }
 
     /// Says why the call fails, if the program wants it.
     #[cold]
     pub fn tell(&self, call: &str) {
-        if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 && self.why != NOTHING_TO_TELL {
-            let code = match self.code {
+        if AMX_VerboseErrors.load(Ordering::Relaxed) != 0 && self.why() != NOTHING_TO_TELL {
+            let code = match self.code() {
                 Code::NotInit => "AM_ERR_NOT_INIT",
                 Code::BadArg => "AM_ERR_BAD_ARG",
                 Code::Resource => "AM_ERR_RESOURCE",
                 Code::NotSent => "AM_ERR_NOT_SENT",
                 Code::InUse => "AM_ERR_IN_USE",
             };
-            eprintln!("netdyno-am: {call}: {code}: {}", self.why);
+            eprintln!("netdyno-am: {call}: {code}: {}", self.why());
         }
     }
 }

@@ -93,11 +93,14 @@ fn peer_timeout() -> Result<Duration, String> {
 pub fn config(address: Ipv4Addr, outstanding: u32, here: usize) -> Result<Config, String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let window = outstanding.clamp(FEWEST_OUTSTANDING, MOST_OUTSTANDING).next_power_of_two();
+    let shares = here > processors;
     Ok(Config::new()
         .window(window)
         .medium_bytes(PIECE_BYTES)
         .peer_timeout(peer_timeout()?)
-        .wait(if here <= processors { Wait::Spin } else { Wait::Yield })
-        .is_woken(true)
+        .wait(if shares { Wait::Yield } else { Wait::Spin })
+        // A peer that may have to be woken costs every sender over shared memory half a round trip. Where each rank has a
+        // processor, a rank that waits naps instead.
+        .is_woken(shares)
         .bind(SocketAddr::new(IpAddr::V4(address), 0)))
 }

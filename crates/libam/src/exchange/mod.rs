@@ -40,6 +40,8 @@ const RETURNED: u8 = 1;
 const REQUESTS_PER_POLL: u32 = 8;
 /// Longest sleep of a call that waits.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(10);
+/// Looks for a message in a poll.
+const LOOKS: u32 = 32;
 /// Polls without a message between two yields of the processor, where ranks share it.
 const VAIN_POLLS: u32 = 16;
 
@@ -106,12 +108,19 @@ impl Endpoint {
             return Err(in_handler());
         }
         self.unpolled.set(0);
-        let handled = {
+        let mut handled = 0;
+        {
             let Ok(mut link) = self.link.try_borrow_mut() else { return Err(in_handler()) };
             // An endpoint that is not open yet has nothing to poll.
             let Some(link) = &mut *link else { return Ok(0) };
-            self.poll_link(link)
-        };
+            // A message that comes between two looks is found by the next one, and not by the next call, which takes longer.
+            for _ in 0..LOOKS {
+                handled = self.poll_link(link);
+                if handled > 0 {
+                    break;
+                }
+            }
+        }
         self.settle(handled);
         Ok(handled)
     }
@@ -135,11 +144,12 @@ impl Endpoint {
     /// Does what a poll may not do while the endpoint of the stack is borrowed. A poll without a message yields the
     /// processor now and then, where ranks share it.
     fn settle(&'static self, handled: usize) {
-        control::end_if_told();
         if handled > 0 {
             self.vain.set(0);
+            control::end_if_told();
         } else if self.vain.replace(self.vain.get() + 1) >= VAIN_POLLS {
             self.vain.set(0);
+            control::end_if_told();
             if let Ok(mut link) = self.link.try_borrow_mut()
                 && let Some(link) = &mut *link
             {
@@ -177,7 +187,15 @@ impl Endpoint {
     }
 
     /// Sends what waits, as long as there is room.
+    #[inline]
     fn push(&'static self, link: &mut am::Endpoint<State>) {
+        if !self.outgoing.borrow().is_empty() {
+            self.push_outgoing(link);
+        }
+    }
+
+    #[cold]
+    fn push_outgoing(&'static self, link: &mut am::Endpoint<State>) {
         let mut outgoing = self.outgoing.borrow_mut();
         while let Some(message) = outgoing.front_mut() {
             let piece = link.medium_bytes(message.peer);

@@ -57,7 +57,7 @@ unsafe extern "C" fn AM_UnMap(endpoint: *const Endpoint, at: c_int) -> c_int {
 unsafe extern "C" fn AM_GetTranslationInuse(endpoint: *const Endpoint, at: c_int) -> c_int {
     answer_with("AM_GetTranslationInuse", endpoint, |endpoint| match endpoint.translation(index(at)?) {
         Ok(_) => Ok(()),
-        Err(refusal) if refusal.code == Code::Resource => Err(refuse(Code::Resource, NOTHING_TO_TELL)),
+        Err(refusal) if refusal.code() == Code::Resource => Err(refuse(Code::Resource, NOTHING_TO_TELL)),
         Err(refusal) => Err(refusal),
     })
 }
