@@ -43,7 +43,7 @@ fn job() -> Result<&'static Job, Refusal> {
 }
 
 /// Returns the rank that the message of this token comes from.
-fn source(token: &Token<'_>) -> c_int {
+fn source(token: &Token<'_, '_>) -> c_int {
     match token.source {
         Source::Own => token.endpoint.index_of(&token.endpoint.name),
         Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,

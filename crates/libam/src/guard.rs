@@ -32,6 +32,13 @@ pub fn answer(call: &str, work: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     }
 }
 
+/// Returns `AM_OK` if a short way has done all, and else runs the guarded body. The short way has no call that can panic; the
+/// guard would make a message later by a few stores.
+#[inline]
+pub fn answer_shortly(is_done: bool, otherwise: impl FnOnce() -> c_int) -> c_int {
+    if is_done { OK } else { otherwise() }
+}
+
 /// Runs the body of a function of GAM, which returns 0, or -1 if it fails.
 pub fn answer_gam(call: &str, work: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     if answer(call, work) == OK { OK } else { -1 }

@@ -12,6 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Kinds of messages between ranks: the first word.
@@ -23,6 +24,15 @@ pub const HELLO: u64 = 3;
 const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
+/// Whether a rank has ended the job: [`Job::ended`] has more about it.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Reports whether a rank has ended the job. Costs next to nothing.
+#[inline]
+pub fn has_ended() -> bool {
+    HAS_ENDED.load(Ordering::Relaxed)
+}
+
 /// What a rank that has ended the job has told.
 #[derive(Clone, Copy)]
 pub struct Ended {
@@ -137,6 +147,7 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
             let ended = job.ended.get().unwrap_or(now);
             let (barriers, gatherings) = (ended.barriers.min(b), ended.gatherings.min(c));
             job.ended.set(Some(Ended { barriers, gatherings, ..ended }));
+            HAS_ENDED.store(true, Ordering::Relaxed);
         }
         _ => {}
     }

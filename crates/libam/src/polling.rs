@@ -36,13 +36,21 @@ impl Bundle {
     /// Returns `Resource` in a handler.
     pub fn poll(&self) -> Result<usize, Refusal> {
         self.user.store(this_thread(), Ordering::Relaxed);
-        let mut handled = 0;
-        // A handler may free or move endpoints of other bundles, not of this one, but the borrow may not last.
-        for at in 0.. {
-            let Some(endpoint) = self.endpoints.borrow().get(at).copied() else { break };
-            handled += endpoint.poll()?;
+        let (first, count) = {
+            let endpoints = self.endpoints.borrow();
+            (endpoints.first().copied(), endpoints.len())
+        };
+        match first {
+            Some(endpoint) if count == 1 => endpoint.poll(),
+            _ => self.poll_many(),
         }
-        Ok(handled)
+    }
+
+    #[cold]
+    fn poll_many(&self) -> Result<usize, Refusal> {
+        // A handler may free endpoints, so that the borrow may not last.
+        let endpoints = self.endpoints.borrow().clone();
+        endpoints.into_iter().filter(|endpoint| !endpoint.has_ended.get()).map(Endpoint::poll).sum()
     }
 
     /// Waits until a message has been handled.

@@ -105,6 +105,7 @@ const GUARDS: &[&str] = &[
     "answer(",
     "answer_with(",
     "answer_gam(",
+    "answer_shortly(",
     "quietly(",
     "crate::guard::quietly(",
     "guard::enter_first(",

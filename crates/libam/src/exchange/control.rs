@@ -3,7 +3,7 @@
 use super::CONTROL;
 use crate::code::Code;
 use crate::ending::kill;
-use crate::job::{EXIT, Job, job};
+use crate::job::{EXIT, Job, has_ended, job};
 use crate::message::Words;
 use crate::objects::close_all;
 use crate::refusal::{Refusal, refuse};
@@ -50,7 +50,15 @@ impl Job {
 
 /// Ends this rank if another one has ended the job: at once if it failed, else after a while, so that this rank can do
 /// what it does between its last barrier and its end.
+#[inline]
 pub fn end_if_told() {
+    if has_ended() {
+        end_in_time();
+    }
+}
+
+#[cold]
+fn end_in_time() {
     let Some(job) = job() else { return };
     if let Some(ended) = job.ended.get()
         && (ended.code != 0 || ended.when.elapsed() > GRACE && !job.is_meeting.get())

@@ -21,6 +21,7 @@ use crate::settings;
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, RequestError};
 use receiving::Body;
 pub use sending::Outbound;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Indices of the handlers of the stack's requests.
@@ -41,7 +42,7 @@ const REQUESTS_PER_POLL: u32 = 8;
 /// Longest sleep of a call that waits.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(10);
 /// Looks for a message in a poll.
-const LOOKS: u32 = 32;
+const LOOKS: u32 = 4;
 /// Polls without a message between two yields of the processor, where ranks share it.
 const VAIN_POLLS: u32 = 16;
 
@@ -50,13 +51,13 @@ pub fn handlers() -> Handlers<State> {
     let mut handlers = Handlers::new();
     handlers.on_request(WHOLE, |state: &mut State, request| {
         let (peer, words, payload) = (request.peer(), request.words(), request.payload());
-        state.0.take_from_peer(peer, true, words, payload, Answer::Slot(request));
+        state.0.take_from_peer(peer, true, words, payload, Answer::Slot(&Cell::new(Some(request))));
     });
     handlers.on_request(REQUEST_PIECE, |state: &mut State, request| state.0.gather(&request, 0));
     handlers.on_request(REQUEST_LAST, |state: &mut State, request| {
         let body = state.0.gathered(&request, 0);
         let (source, words) = (Source::Peer(request.peer()), request.words());
-        state.0.take(source, true, words, Body::Own(body), Answer::Slot(request));
+        state.0.take(source, true, words, Body::Own(body), Answer::Slot(&Cell::new(Some(request))));
     });
     handlers.on_request(REPLY_PIECE, |state: &mut State, request| state.0.gather(&request, 1));
     handlers.on_request(REPLY_LAST, |state: &mut State, request| {

@@ -65,7 +65,7 @@ impl Endpoint {
         is_request: bool,
         words: Words,
         payload: &[u8],
-        answer: Answer<'_>,
+        answer: Answer<'_, '_>,
     ) {
         let [tag, front, second, third] = words;
         let handler = front as u8;
@@ -93,10 +93,20 @@ impl Endpoint {
                 // SAFETY: the program says that the function is a handler of such messages.
                 unsafe { calling::with_few(function, token, arguments, count) };
             });
+            // After the handler, because each store before its reply makes the reply later.
+            self.count_received(is_request, Category::Short);
             self.delivered.set(self.delivered.get().wrapping_add(1));
             return;
         }
         self.take(Source::Peer(peer), is_request, words, Body::Lent(payload), answer);
+    }
+
+    #[inline]
+    fn count_received(&self, is_request: bool, category: Category) {
+        let mut statistics = self.statistics.borrow_mut();
+        let received =
+            if is_request { &mut statistics.requests_received } else { &mut statistics.replies_received };
+        received[category as usize] += 1;
     }
 
     /// Gives a message to its handler, or back to its sender.
@@ -106,7 +116,7 @@ impl Endpoint {
         is_request: bool,
         words: Words,
         body: Body<'_>,
-        answer: Answer<'_>,
+        answer: Answer<'_, '_>,
     ) {
         let Ok((head, bytes)) = Head::read(words, body.bytes()) else { return };
         if head.status.is_some() {
@@ -114,10 +124,7 @@ impl Endpoint {
         }
         let len = bytes.len();
         if matches!(source, Source::Peer(_)) {
-            let mut statistics = self.statistics.borrow_mut();
-            let received =
-                if is_request { &mut statistics.requests_received } else { &mut statistics.replies_received };
-            received[head.category as usize] += 1;
+            self.count_received(is_request, head.category);
         }
         let function = match self.checked(&head, len) {
             Ok(function) => function,
@@ -188,13 +195,15 @@ impl Endpoint {
         head: &Head,
         status: Status,
         payload: &[u8],
-        answer: Answer<'_>,
+        answer: Answer<'_, '_>,
     ) {
         let words = Head { status: Some(status), ..*head }.words();
         match (source, answer) {
             (Source::Own, _) => self.take_returned(source, is_request, words, payload),
-            (Source::Peer(peer), Answer::Slot(request)) => {
-                if request.reply_medium(RETURNED, words, payload).is_err() {
+            (Source::Peer(peer), Answer::Slot(slot)) => {
+                let replied =
+                    slot.take().map(|request| request.reply_medium(RETURNED, words, payload).is_ok());
+                if replied != Some(true) {
                     self.queue(peer, RETURNED_REQUEST_LAST, words, payload.to_vec());
                 }
             }

@@ -101,29 +101,29 @@ impl Endpoint {
         }
     }
 
-    /// Sends a short request with up to five arguments, which are in the words.
-    ///
-    /// # Errors
-    /// As of [`Endpoint::request`].
+    /// Sends a short request with up to five arguments, which are in the words, if nothing stands against it: the peer is
+    /// connected, there is room, no poll is due, and the endpoint is of AM_SEQ. Never panics.
     #[inline]
-    pub fn request_short(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
-        if let Some(count) = short_count(words[0])
-            && self.try_request_short(index, words).is_some()
-        {
-            self.statistics.borrow_mut().count_sent(true, Category::Short, count, 0);
-            return Ok(());
+    pub fn sends_short(&self, index: u32, words: ShortWords) -> bool {
+        let Some(count) = short_count(words[0]) else { return false };
+        if self.try_request_short(index, words).is_none() {
+            return false;
         }
-        self.request_in_words(index, words)
+        if let Ok(mut statistics) = self.statistics.try_borrow_mut() {
+            statistics.count_sent(true, Category::Short, count, 0);
+        }
+        true
     }
 
-    /// Sends it if nothing stands against it: the peer is connected, there is room, and no poll is due.
     #[inline]
     fn try_request_short(&self, index: u32, [front, second, third]: ShortWords) -> Option<()> {
         let unpolled = self.unpolled.get();
-        if unpolled >= REQUESTS_PER_POLL || self.bundle.get().is_in_handler() {
+        let bundle = self.bundle.get();
+        if unpolled >= REQUESTS_PER_POLL || bundle.is_in_handler() || bundle.is_concurrent() {
             return None;
         }
-        let translations = self.translations.try_borrow().ok()?;
+        // SAFETY: nothing changes the translations meanwhile. A guard would be two more stores.
+        let translations = unsafe { self.translations.try_borrow_unguarded() }.ok()?;
         let translation = translations.get(index as usize)?.as_ref()?;
         let mut link = self.link.try_borrow_mut().ok()?;
         link.as_mut()?.try_request(translation.peer?, WHOLE, [translation.tag, front, second, third]).ok()?;
@@ -131,9 +131,13 @@ impl Endpoint {
         Some(())
     }
 
+    /// Sends a short request with up to five arguments, which are in the words.
+    ///
+    /// # Errors
+    /// As of [`Endpoint::request`].
     #[cold]
     #[inline(never)]
-    fn request_in_words(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
+    pub fn request_in_words(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
         let arguments = short_arguments(words);
         self.request(index, Outbound::short(words[0], &arguments)?, false)
     }
@@ -252,7 +256,7 @@ impl Endpoint {
     }
 }
 
-impl Token<'_> {
+impl Token<'_, '_> {
     /// Replies to the request of this token.
     ///
     /// # Errors
@@ -260,12 +264,12 @@ impl Token<'_> {
     #[inline]
     pub fn reply(&self, message: Outbound<'_>) -> Result<(), Refusal> {
         let endpoint = self.endpoint;
-        let (peer, request) = match (self.source, self.answer.replace(Answer::None)) {
-            (Source::Peer(peer), Answer::Slot(request)) => (peer, request),
+        let (peer, request) = match (self.source, self.answer.get()) {
+            (Source::Peer(peer), Answer::Slot(slot)) => (peer, slot.take().ok_or_else(no_reply)?),
             (Source::Own, Answer::Own) => return self.reply_self(message),
             _ => return Err(no_reply()),
         };
-        let head = message.head(endpoint.peers.borrow()[peer.index()].tag);
+        let head = message.head(endpoint.tag_for(peer));
         if message.bytes.is_empty() && head.tail_len() == 0 {
             request.reply(REPLY, head.words());
         } else {
@@ -278,34 +282,39 @@ impl Token<'_> {
         Ok(())
     }
 
+    /// Replies with up to five arguments, which are in the words, if nothing stands against it: the request is of a peer with
+    /// a translation, and has no reply yet. Never panics.
+    #[inline]
+    pub fn replies_short(&self, [front, second, third]: ShortWords) -> bool {
+        if let Source::Peer(peer) = self.source
+            && let Some(count) = short_count(front)
+            && let Some(tag) = self.endpoint.tag_for(peer)
+            && let Answer::Slot(slot) = self.answer.get()
+            && let Some(request) = slot.take()
+        {
+            request.reply(REPLY, [tag, front, second, third]);
+            if let Ok(mut statistics) = self.endpoint.statistics.try_borrow_mut() {
+                statistics.count_sent(false, Category::Short, count, 0);
+            }
+            return true;
+        }
+        false
+    }
+
     /// Replies with up to five arguments, which are in the words.
     ///
     /// # Errors
     /// As of [`Token::reply`].
-    #[inline]
-    pub fn reply_short(&self, words: ShortWords) -> Result<(), Refusal> {
-        let [front, second, third] = words;
-        if let Source::Peer(peer) = self.source
-            && let Some(count) = short_count(front)
-            && let Some(tag) = self.endpoint.peers.borrow()[peer.index()].tag
-        {
-            let Answer::Slot(request) = self.answer.replace(Answer::None) else { return Err(no_reply()) };
-            request.reply(REPLY, [tag, front, second, third]);
-            self.endpoint.statistics.borrow_mut().count_sent(false, Category::Short, count, 0);
-            return Ok(());
-        }
-        self.reply_in_words(words)
-    }
-
     #[cold]
     #[inline(never)]
-    fn reply_in_words(&self, words: ShortWords) -> Result<(), Refusal> {
+    pub fn reply_in_words(&self, words: ShortWords) -> Result<(), Refusal> {
         let arguments = short_arguments(words);
         self.reply(Outbound::short(words[0], &arguments)?)
     }
 
     #[cold]
     fn reply_self(&self, message: Outbound<'_>) -> Result<(), Refusal> {
+        self.answer.set(Answer::None);
         let endpoint = self.endpoint;
         let tag =
             endpoint.index_of(&endpoint.name).and_then(|index| Some(endpoint.translation(index).ok()?.tag));
@@ -313,6 +322,16 @@ impl Token<'_> {
         let payload = message.payload(&head);
         endpoint.take(Source::Own, false, head.words(), Body::Lent(&payload), Answer::None);
         Ok(())
+    }
+}
+
+impl Endpoint {
+    /// Returns the tag of the translation for a peer.
+    #[inline]
+    fn tag_for(&self, peer: PeerId) -> Option<u64> {
+        // SAFETY: nothing changes the peers meanwhile. A guard would be two more stores before the reply.
+        let peers = unsafe { self.peers.try_borrow_unguarded() };
+        peers.ok()?.get(peer.index())?.tag
     }
 }
 

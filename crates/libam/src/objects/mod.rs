@@ -100,6 +100,12 @@ impl Bundle {
         self.running.get() > 0
     }
 
+    /// Reports whether several threads may use the bundle at once.
+    #[inline]
+    pub fn is_concurrent(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Reports whether this thread may touch the bundle without a call of the program that says so: it has used the bundle of
     /// AM_SEQ last.
     pub fn is_of_this_thread(&self) -> bool {

@@ -18,11 +18,12 @@ pub enum Source {
 }
 
 /// Where the reply to a message goes.
-pub enum Answer<'a> {
+#[derive(Clone, Copy)]
+pub enum Answer<'a, 'b> {
     /// The message is a reply or a returned one, or is answered: there is none.
     None,
-    /// To the slot that is reserved for it.
-    Slot(Request<'a>),
+    /// To the slot that is reserved for it. The request is there until the reply takes it.
+    Slot(&'b Cell<Option<Request<'a>>>),
     /// To this endpoint itself.
     Own,
 }
@@ -37,11 +38,11 @@ pub struct About {
 }
 
 /// The message that a handler works on.
-pub struct Token<'a> {
+pub struct Token<'a, 'b> {
     pub endpoint: &'static Endpoint,
     pub source: Source,
     pub message: About,
-    pub answer: Cell<Answer<'a>>,
+    pub answer: Cell<Answer<'a, 'b>>,
 }
 
 /// Says that a pointer of the program is a slot.
@@ -53,7 +54,7 @@ const DEPTH: usize = 4;
 /// The place of a token. Its address is the token of the program. It stays valid when the handler has ended.
 struct Slot {
     magic: u64,
-    token: Cell<*const Token<'static>>,
+    token: Cell<*const Token<'static, 'static>>,
 }
 
 /// The tokens of the handlers of an endpoint that run.
@@ -79,7 +80,7 @@ impl Tokens {
     ///
     /// # Errors
     /// Returns `Resource` outside of a handler.
-    pub fn current(&self) -> Result<&Token<'static>, Refusal> {
+    pub fn current(&self) -> Result<&Token<'static, 'static>, Refusal> {
         let at = self.running.get().checked_sub(1);
         // SAFETY: the token lives as long as its handler runs.
         let token = at.and_then(|at| unsafe { self.slots[at].token.get().as_ref() });
@@ -87,14 +88,14 @@ impl Tokens {
     }
 }
 
-impl<'a> Token<'a> {
+impl<'a, 'b> Token<'a, 'b> {
     /// Makes a token and lends it to a handler.
     #[inline]
     pub fn lend(
         endpoint: &'static Endpoint,
         source: Source,
         message: About,
-        answer: Answer<'a>,
+        answer: Answer<'a, 'b>,
         run: impl FnOnce(*mut c_void),
     ) {
         let token = Self { endpoint, source, message, answer: Cell::new(answer) };
@@ -116,7 +117,7 @@ impl<'a> Token<'a> {
     /// # Safety
     /// The pointer is NULL, a token of this library, or points to readable memory.
     #[inline]
-    pub unsafe fn find<'b>(pointer: *const c_void) -> Result<&'b Token<'static>, Refusal> {
+    pub unsafe fn find<'c>(pointer: *const c_void) -> Result<&'c Token<'static, 'static>, Refusal> {
         let slot: *const Slot = pointer.cast();
         if !slot.is_null() && slot.is_aligned() {
             // SAFETY: the caller says so. The memory of slots stays.

@@ -5,7 +5,7 @@
 use super::endpoint::answer_with;
 use crate::code::{Category, Code};
 use crate::exchange::Outbound;
-use crate::guard::{Out, answer, check_initialized, values};
+use crate::guard::{Out, answer, answer_shortly, check_initialized, values};
 use crate::message::{MAX_ARGUMENTS, MAX_BYTES};
 use crate::name::Name;
 use crate::objects::Endpoint;
@@ -81,17 +81,32 @@ unsafe extern "C" fn AMX_SendShortRequest(
     second: u64,
     third: u64,
 ) -> c_int {
-    answer_with("AM_Request", endpoint, |endpoint| endpoint.request_short(to, [front, second, third]))
+    answer_shortly(
+        // SAFETY: the program passes a handle of this library.
+        unsafe { Endpoint::of(endpoint) }
+            .is_ok_and(|endpoint| endpoint.sends_short(to, [front, second, third])),
+        || {
+            answer_with("AM_Request", endpoint, |endpoint| {
+                endpoint.request_in_words(to, [front, second, third])
+            })
+        },
+    )
 }
 
 /// Replies with up to five arguments.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMX_SendShortReply(token: *const c_void, front: u64, second: u64, third: u64) -> c_int {
-    answer("AM_Reply", || {
-        check_initialized()?;
+    answer_shortly(
         // SAFETY: the program passes a token.
-        unsafe { Token::find(token) }?.reply_short([front, second, third])
-    })
+        unsafe { Token::find(token) }.is_ok_and(|token| token.replies_short([front, second, third])),
+        || {
+            answer("AM_Reply", || {
+                check_initialized()?;
+                // SAFETY: the program passes a token.
+                unsafe { Token::find(token) }?.reply_in_words([front, second, third])
+            })
+        },
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -118,7 +133,7 @@ unsafe extern "C" fn AM_GetSourceEndpoint(token: *const c_void, name: *mut Name)
     })
 }
 
-fn source(token: &Token<'_>) -> Name {
+fn source(token: &Token<'_, '_>) -> Name {
     match token.source {
         Source::Own => token.endpoint.name,
         Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].name,
