@@ -83,6 +83,8 @@ impl World {
         let machines = gathered(&mut gather, machine.as_bytes(), ranks)?;
         let is_here = |other: &Vec<u8>| other == machine.as_bytes();
         let am = given_way(config.am, machines.iter().filter(|machine| is_here(machine)).count());
+        // All ranks have one configuration, and no two of them may draw the same faults.
+        let am = am.seed(am.seed.wrapping_add(u64::from(rank)));
         let mut endpoint = Endpoint::new(handlers(), am)?;
         let mut ports = Vec::new();
         for machine in &machines[..] {
