@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::state::{OPERATE, Segment};
 use crate::world::World;
 use netdyno_protocol::global::GlobalPointer;
-use netdyno_protocol::global::initiator::{Completion, Landing, Outstanding};
+use netdyno_protocol::global::initiator::{Completion, Failure, Landing, Outstanding};
 use netdyno_protocol::global::message::{Operation, Request};
 use netdyno_protocol::global::target::WORD;
 
@@ -109,8 +109,7 @@ impl World {
     /// Returns the first error that came back to a store of this rank, after all ranks have called. Returns the end of
     /// the job.
     pub fn all_store_sync(&mut self) -> Result<(), Error> {
-        self.wait(|state| state.initiator.count(Completion::StoreSync) == 0)?;
-        let failure = self.state.initiator.take_failure(Completion::StoreSync);
+        let failure = self.failure_of(Completion::StoreSync)?;
         self.barrier()?;
         self.state.stored = 0;
         // Separates the stores before the call from those of ranks that go on, which must not be forgotten here.
@@ -184,10 +183,18 @@ impl World {
         Ok(())
     }
 
+    /// Waits for all operations of a kind. Returns the first one that its target refused.
+    fn failure_of(&mut self, completion: Completion) -> Result<Option<Failure>, Error> {
+        if self.state.initiator.count(completion) > 0 {
+            self.state.traffic.round_trips += 1;
+        }
+        self.wait(|state| state.initiator.count(completion) == 0)?;
+        Ok(self.state.initiator.take_failure(completion))
+    }
+
     /// Waits for all operations of a kind, and returns the first error that came back to them.
     pub(crate) fn complete(&mut self, completion: Completion) -> Result<(), Error> {
-        self.wait(|state| state.initiator.count(completion) == 0)?;
-        let failure = self.state.initiator.take_failure(completion);
+        let failure = self.failure_of(completion)?;
         failure.map_or(Ok(()), |failure| Err(Error::refused(failure)))
     }
 }

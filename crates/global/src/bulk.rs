@@ -43,7 +43,12 @@ impl World {
         let Some(remote) = remote else { return Ok(()) };
         let target = remote.at(usize::try_from(from.offset).unwrap_or(usize::MAX));
         let range = local.range(offset, len);
-        let begun = self.endpoint.get(&mut self.state, target, range, FETCHED, [ticket.into()]);
+        let words = [ticket.into()];
+        let begun = self.endpoint.get(&mut self.state, target, range, FETCHED, words);
+        if begun.is_ok() {
+            self.state.traffic.send(words.len(), 0);
+            self.state.traffic.got_bytes += len as u64;
+        }
         self.settle(from, ticket, remote, begun)
     }
 
@@ -58,6 +63,9 @@ impl World {
         let target = remote.at(usize::try_from(to.offset).unwrap_or(usize::MAX));
         let words = [ticket.into(), u64::from(completion == Completion::StoreSync)];
         let begun = self.endpoint.store(&mut self.state, target, bytes, STORED, words);
+        if begun.is_ok() {
+            self.state.traffic.send(words.len(), bytes.len());
+        }
         self.settle(to, ticket, remote, begun)
     }
 
@@ -109,6 +117,7 @@ impl World {
         }
         self.state.key = None;
         self.post(rank, KEY, [segment.into(), 0, 0, 0], &[])?;
+        self.state.traffic.round_trips += 1;
         self.wait(|state| state.key.is_some())?;
         let Some(Ok(key)) = self.state.key.take() else { return Ok(None) };
         let peer = self.neighbour(rank)?;

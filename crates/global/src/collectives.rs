@@ -75,6 +75,7 @@ impl World {
 
     fn run(&mut self, collective: Collective, value: Vec<u8>) -> Result<Vec<u8>, Error> {
         self.check()?;
+        self.state.traffic.collectives += 1;
         self.state.collectives.start(collective, value);
         loop {
             match self.state.collectives.step() {

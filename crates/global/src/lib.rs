@@ -34,6 +34,7 @@ mod collectives;
 mod error;
 mod joining;
 mod state;
+mod traffic;
 mod world;
 
 pub use error::{Error, JoinError};
@@ -42,4 +43,5 @@ pub use netdyno_protocol::global::GlobalPointer;
 pub use netdyno_protocol::global::message::Combination;
 pub use netdyno_stack::am;
 pub use state::Segment;
+pub use traffic::Traffic;
 pub use world::World;

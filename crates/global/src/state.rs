@@ -1,5 +1,6 @@
 //! The state of a rank that handlers work on, and the handlers.
 
+use crate::traffic::Traffic;
 use netdyno_protocol::global::collective::Collectives;
 use netdyno_protocol::global::initiator::Initiator;
 use netdyno_protocol::global::message::{self, Operation, Outcome, Reply, Request, TreeMessage};
@@ -77,6 +78,7 @@ pub(crate) struct State {
     pub has_left: Vec<bool>,
     /// A rank that broke the protocol.
     pub misbehaved: Option<u32>,
+    pub traffic: Traffic,
     /// The bytes of the reply to a get.
     out: Vec<u8>,
 }
@@ -93,6 +95,7 @@ impl State {
             attached: HashMap::new(),
             has_left: vec![false; ranks as usize],
             misbehaved: None,
+            traffic: Traffic::default(),
             out: Vec::new(),
         }
     }
@@ -134,6 +137,7 @@ pub(crate) fn handlers() -> Handlers<State> {
     let mut handlers = Handlers::new();
     handlers.on_request(OPERATE, operate);
     handlers.on_request(TREE, |state: &mut State, request| {
+        state.traffic.receive();
         let from = state.rank_of(request.peer());
         let message = TreeMessage::parse(request.words(), request.payload()).ok();
         if message.and_then(|message| state.collectives.take(from, &message).ok()).is_none() {
@@ -147,22 +151,27 @@ pub(crate) fn handlers() -> Handlers<State> {
         state.has_left[from as usize] = true;
     });
     handlers.on_reply(OPERATED, |state: &mut State, reply| {
+        state.traffic.receive();
         let from = state.rank_of(reply.peer());
         state.take(from, reply.words(), reply.payload());
     });
     handlers.on_reply(KEY_TOLD, |state: &mut State, reply| {
+        state.traffic.receive();
         let is_key = reply.words()[0] == 1;
         state.key = Some(if is_key { Ok(reply.payload().to_vec()) } else { Err(Refusal::NoSuchSegment) });
     });
     handlers.on_store(STORED, |state: &mut State, stored: Stored<'_>| {
+        state.traffic.receive();
         let [ticket, counts, ..] = stored.words();
         if counts != 0 {
             state.stored += stored.bytes().len() as u64;
         }
         let (words, _) = Reply { ticket: ticket as u32, outcome: Outcome::Written }.encode();
+        state.traffic.send(words.len(), 0);
         stored.reply(OPERATED, words);
     });
     handlers.on_fetched(FETCHED, |state: &mut State, fetched| {
+        state.traffic.receive();
         state.initiator.complete(fetched.words()[0] as u32, None);
     });
     handlers.on_refused(|state: &mut State, refused: Refused| {
@@ -174,9 +183,11 @@ pub(crate) fn handlers() -> Handlers<State> {
 }
 
 fn operate(state: &mut State, request: am::Request<'_>) {
+    state.traffic.receive();
     let mut out = std::mem::take(&mut state.out);
     let reply = state.serve(request.words(), request.payload(), &mut out);
     let (words, bytes) = reply.encode();
+    state.traffic.send(words.len(), bytes.len());
     if bytes.is_empty() {
         request.reply(OPERATED, words);
     } else if let Err((_, request)) = request.reply_medium(OPERATED, words, bytes) {
@@ -188,14 +199,19 @@ fn operate(state: &mut State, request: am::Request<'_>) {
 
 /// Tells the key of a segment: the first word of the reply is 1 and the payload is the key, or the word is 0.
 fn tell_key(state: &mut State, request: am::Request<'_>) {
+    state.traffic.receive();
     let segment = u32::try_from(request.words()[0]).ok();
     let key = segment.and_then(|segment| state.memories.get(segment)).map(Memory::key);
     match key {
         Some(key) => {
+            state.traffic.send(1, key.len());
             if let Err((_, request)) = request.reply_medium(KEY_TOLD, [1], &key) {
                 request.reply(KEY_TOLD, [0]);
             }
         }
-        None => request.reply(KEY_TOLD, [0]),
+        None => {
+            state.traffic.send(1, 0);
+            request.reply(KEY_TOLD, [0]);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::state::{LEAVE, PING, Segment, State};
+use crate::traffic::Traffic;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::message::{SEGMENTS, Words};
 use netdyno_protocol::global::{GlobalPointer, Refusal, Segments, check};
@@ -37,6 +38,11 @@ impl World {
     /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.neighbours.len() as u32
+    }
+
+    /// Returns what this rank has sent, received and waited for since it joined.
+    pub fn traffic(&self) -> Traffic {
+        self.state.traffic
     }
 
     /// Allocates a segment of `len` bytes, all zero. The call concerns this rank alone; ranks that allocate in the same
@@ -143,7 +149,10 @@ impl World {
                 endpoint.request_medium(state, peer, handler, words, payload)
             };
             match sent {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    state.traffic.send(words.len(), payload.len());
+                    return Ok(());
+                }
                 // Another rank is gone, and the request was not sent.
                 Err(RequestError::Lost(lost)) if lost.peer != peer => self.note(lost)?,
                 Err(RequestError::Lost(lost)) => return Err(self.lose(rank, lost)),

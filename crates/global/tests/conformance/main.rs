@@ -204,6 +204,47 @@ fn a_target_waits_for_its_bytes(transport: Transport) {
     });
 }
 
+fn traffic_is_counted(transport: Transport) {
+    run(2, transport, |world| {
+        let shared = world.allocate(50_000).unwrap();
+        let (me, other) = (world.rank(), 1 - world.rank());
+        let (there, here) = (at(other, shared, 0), at(me, shared, 0));
+        let first = world.traffic();
+        world.barrier().unwrap();
+        // By one rank at a time: messages sent, their bytes, and round trips.
+        for initiator in 0..2 {
+            let mut begin = world.traffic();
+            let mut counted = |world: &World| {
+                let traffic = world.traffic().since(std::mem::replace(&mut begin, world.traffic()));
+                (traffic.sent, traffic.sent_bytes, traffic.round_trips)
+            };
+            if me == initiator {
+                world.write(there, &[0; 100]).unwrap();
+                assert_eq!(counted(world), (1, 32 + 100, 1));
+                (0..3).for_each(|_| world.put(there, &[0; 8]).unwrap());
+                assert_eq!(counted(world), (3, 3 * (32 + 8), 0));
+                world.sync().unwrap();
+                world.sync().unwrap();
+                assert_eq!(counted(world), (0, 0, 1));
+                world.read(there, &mut [0; 24]).unwrap();
+                world.fetch_add(there, 0).unwrap();
+                assert_eq!(counted(world), (2, 2 * 32, 2));
+                world.write(here, &[0; 24]).unwrap();
+                world.read(here, &mut [0; 50_000]).unwrap();
+                assert_eq!(counted(world), (0, 0, 0));
+                // Asks for the key of the segment first.
+                world.write(there, &[0; 50_000]).unwrap();
+                assert_eq!(counted(world), (2, 32 + 16 + 50_000, 2));
+            }
+            world.barrier().unwrap();
+        }
+        let traffic = world.traffic().since(first);
+        assert_eq!((traffic.collectives, traffic.got_bytes), (3, 0));
+        // Either rank sent eight messages and answered those of the other one, and each barrier is a message of either.
+        assert_eq!((traffic.sent, traffic.received), (3 + 8 + 8, 3 + 8 + 8));
+    });
+}
+
 fn different_collectives_are_told(transport: Transport) {
     let ends = job::run_raw(2, transport, |mut world: World| {
         if world.rank() == 0 { world.barrier() } else { world.all_reduce(Combination::Sum, &mut [1]) }
@@ -240,6 +281,8 @@ macro_rules! over {
             fn collectives_of_every_size() { super::collectives_of_every_size($transport); }
             #[test]
             fn a_target_waits_for_its_bytes() { super::a_target_waits_for_its_bytes($transport); }
+            #[test]
+            fn traffic_is_counted() { super::traffic_is_counted($transport); }
             #[test]
             fn different_collectives_are_told() { super::different_collectives_are_told($transport); }
             #[test]
