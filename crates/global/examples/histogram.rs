@@ -1,0 +1,52 @@
+//! Counts random keys in buckets that are spread over all ranks, by remote increments, and checks the result.
+//!
+//!     cargo build --release -p netdyno-global --example histogram
+//!     mpiexec -n 4 target/release/examples/histogram 100000
+//!
+//! Each key is one `fetch_add`, which waits for the old value: there is no increment that is split-phase. So each key of
+//! another rank takes a round trip, and no two of them overlap.
+
+#[path = "common/blocks.rs"]
+mod blocks;
+mod common;
+#[path = "common/words.rs"]
+mod words;
+
+use blocks::Blocks;
+use common::{Arguments, Failure, Outcome, Program, timed};
+use netdyno_global::{GlobalPointer, World};
+use std::process::ExitCode;
+
+/// Number of buckets of all ranks.
+const BUCKETS: u64 = 1024;
+
+fn main() -> ExitCode {
+    common::main(&Program {
+        name: "histogram",
+        size: "keys",
+        largest: 1_000_000_000,
+        work: "keys",
+        ways: &[],
+        run,
+    })
+}
+
+fn run(world: &mut World, &Arguments { size, seed, .. }: &Arguments) -> Result<Outcome, Failure> {
+    let bucket = |nth: u64| words::random(seed, nth) % BUCKETS;
+    let buckets = Blocks::new(BUCKETS, world.ranks());
+    let mine = buckets.of(world.rank());
+    let segment = words::allocate(world, mine.clone().count())?;
+    let keys = Blocks::new(size, world.ranks()).of(world.rank());
+    let ((), part) = timed(world, |world| {
+        for nth in keys {
+            let (rank, index) = buckets.find(bucket(nth));
+            world.fetch_add(GlobalPointer { rank, segment: segment.number(), offset: 8 * index }, 1)?;
+        }
+        Ok(())
+    })?;
+    let mut expected = vec![0; BUCKETS as usize];
+    (0..size).for_each(|nth| expected[bucket(nth) as usize] += 1);
+    let counted = words::load(world, segment, 0, mine.clone().count())?;
+    let is_right = counted == expected[mine.start as usize..mine.end as usize];
+    Ok(Outcome { part, work: size, is_right })
+}

@@ -1,0 +1,68 @@
+//! Two network namespaces with a virtual cable between them.
+
+use std::io::Write;
+use std::process::Command;
+
+/// The environment variable that makes tests in namespaces mandatory.
+const REQUIRED: &str = "NETDYNO_NAMESPACES";
+
+/// The addresses of the two ends.
+pub const ADDRESSES: [&str; 2] = ["10.78.0.1", "10.78.0.2"];
+
+/// A cable between two namespaces. A drop removes them.
+pub struct Cable {
+    names: [String; 2],
+}
+
+impl Cable {
+    /// Sets up the namespaces. If that is not permitted, prints a message and returns `None`.
+    pub fn new() -> Option<Self> {
+        let names = ["a", "b"].map(|end| format!("netdyno-global-{}{end}", std::process::id()));
+        let cable = Self { names };
+        match cable.set_up() {
+            Ok(()) => Some(cable),
+            Err(error) => {
+                assert!(std::env::var_os(REQUIRED).is_none(), "no network namespaces: {error}");
+                // The message bypasses the capture of the test harness.
+                let _ = writeln!(std::io::stderr(), "SKIPPED: no program ran between namespaces: {error}");
+                None
+            }
+        }
+    }
+
+    fn set_up(&self) -> Result<(), String> {
+        let [a, b] = &self.names;
+        ip(&["netns", "add", a])?;
+        ip(&["netns", "add", b])?;
+        ip(&["link", "add", "cable", "netns", a, "type", "veth", "peer", "name", "cable", "netns", b])?;
+        for (name, address) in self.names.iter().zip(ADDRESSES) {
+            ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"])?;
+            ip(&["-n", name, "link", "set", "cable", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the beginning of a command in a namespace.
+    pub fn enter(&self, end: usize) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[end]]);
+        command
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        // The cable disappears with its ends. A namespace that was never created cannot be removed.
+        for name in &self.names {
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(args).output().map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
