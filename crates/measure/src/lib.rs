@@ -5,6 +5,7 @@
 //! * [`layer`]: the traits of a layer under test.
 //! * [`order`]: the instructions that a message carries to its receiver.
 //! * [`stats`]: medians with distribution-free intervals, regression.
+//! * [`slope`]: the slope of a line through points of which some are far off.
 //! * [`strata`]: launches whose processors were equally far apart.
 //! * [`unpaired`]: the ratio of two unpaired samples.
 //! * [`processor_time`]: the accounts of processes and of their machines.
@@ -48,6 +49,7 @@ pub mod record;
 pub mod registration;
 mod row;
 pub mod show;
+pub mod slope;
 pub mod speight;
 pub mod stats;
 mod steady;
