@@ -7,6 +7,8 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     time_ns: u64,
+    /// The time in which the rank was ready to run, and another program had its processor.
+    waited_ns: u64,
     traffic: Traffic,
 }
 
@@ -17,14 +19,26 @@ impl Part {
         self.time_ns.max(1) as f64 * 1e-9
     }
 
-    /// Returns the time and the counts as one line for other programs.
+    /// Returns the times and the counts as one line for other programs.
     pub fn in_words(&self) -> String {
         let Traffic { sent, sent_bytes, received, got_bytes, round_trips, collectives } = self.traffic;
         format!(
-            "counts: time_s={:e} sent={sent} sent_bytes={sent_bytes} received={received} got_bytes={got_bytes} \
-             round_trips={round_trips} collectives={collectives}",
-            self.seconds()
+            "counts: time_s={:.9} waited_s={:.9} sent={sent} sent_bytes={sent_bytes} received={received} \
+             got_bytes={got_bytes} round_trips={round_trips} collectives={collectives}",
+            self.seconds(),
+            self.waited_ns as f64 * 1e-9
         )
+    }
+
+    /// Returns the most of any rank.
+    fn most(self, world: &mut World) -> Result<Self, Error> {
+        let Self { time_ns, waited_ns, traffic } = self;
+        let Traffic { sent, sent_bytes, received, got_bytes, round_trips, collectives } = traffic;
+        let mut words = [time_ns, waited_ns, sent, sent_bytes, received, got_bytes, round_trips, collectives];
+        world.all_reduce(Combination::Max, &mut words)?;
+        let [time_ns, waited_ns, sent, sent_bytes, received, got_bytes, round_trips, collectives] = words;
+        let traffic = Traffic { sent, sent_bytes, received, got_bytes, round_trips, collectives };
+        Ok(Self { time_ns, waited_ns, traffic })
     }
 }
 
@@ -34,24 +48,17 @@ pub fn timed<T>(
     work: impl FnOnce(&mut World) -> Result<T, Error>,
 ) -> Result<(T, Part), Error> {
     world.barrier()?;
-    let (began, before) = (Instant::now(), world.traffic());
+    let (began, waited, before) = (Instant::now(), waited_ns(), world.traffic());
     let done = work(world)?;
     let traffic = world.traffic().since(before);
     world.barrier()?;
     let time_ns = began.elapsed().as_nanos() as u64;
-    Ok((done, Part { time_ns, traffic }.most(world)?))
+    Ok((done, Part { time_ns, waited_ns: waited_ns() - waited, traffic }.most(world)?))
 }
 
-impl Part {
-    /// Returns the most of any rank.
-    fn most(self, world: &mut World) -> Result<Self, Error> {
-        let Traffic { sent, sent_bytes, received, got_bytes, round_trips, collectives } = self.traffic;
-        let mut words = [self.time_ns, sent, sent_bytes, received, got_bytes, round_trips, collectives];
-        world.all_reduce(Combination::Max, &mut words)?;
-        let [time_ns, sent, sent_bytes, received, got_bytes, round_trips, collectives] = words;
-        let mut traffic = self.traffic;
-        (traffic.sent, traffic.sent_bytes, traffic.received) = (sent, sent_bytes, received);
-        (traffic.got_bytes, traffic.round_trips, traffic.collectives) = (got_bytes, round_trips, collectives);
-        Ok(Self { time_ns, traffic })
-    }
+/// Returns the time for which this thread has waited for a processor (proc(5), `schedstat`); 0 where the kernel does not
+/// say.
+fn waited_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|waited| waited.parse().ok()).unwrap_or(0)
 }

@@ -159,21 +159,19 @@ fn help_names_every_option() {
 #[test]
 fn between_two_network_namespaces() {
     let Some(cable) = cable::Cable::new() else { return };
-    for (name, options, size) in PROGRAMS {
-        let rank = |rank: usize| {
-            let mut command = cable.enter(rank);
-            command
-                .arg(example(name))
-                .args([size])
-                .args(options)
-                .args(UDP)
-                .args(["--bind", cable::ADDRESSES[rank]]);
-            command
-        };
-        let outputs = launcher::run(vec![rank(0), rank(1)]);
-        assert!(outputs.iter().all(|output| output.status.success()), "{name}: {outputs:?}");
-        let said = String::from_utf8_lossy(&outputs[0].stdout);
-        assert!(said.contains("at 2 ranks: right, in"), "{said}");
+    for wire in ["udp", "xdp"] {
+        for (name, options, size) in PROGRAMS {
+            let rank = |rank: usize| {
+                let mut command = cable.enter(rank);
+                command.arg(example(name)).arg(size).args(options);
+                command.args(["--wire", wire, "--bind", cable::ADDRESSES[rank]]);
+                command
+            };
+            let outputs = launcher::run(vec![rank(0), rank(1)]);
+            assert!(outputs.iter().all(|output| output.status.success()), "{name} {wire}: {outputs:?}");
+            let said = String::from_utf8_lossy(&outputs[0].stdout);
+            assert!(said.contains("at 2 ranks: right, in"), "{said}");
+        }
     }
 }
 
