@@ -57,13 +57,33 @@ mod tests {
         assert_eq!(TheilSen::through(&[], 0.95), None);
     }
 
-    /// Hollander and Wolfe, "Nonparametric Statistical Methods", example 9.1 has n = 7 without equal abscissas, where the
-    /// exact 95 % interval leaves out 2 of 21 slopes at either end. The approximation may leave out one fewer.
+    /// Returns a permutation of 0 to 6 by its number.
+    fn permutation(mut number: usize) -> Vec<(f64, f64)> {
+        let mut left: Vec<u32> = (0..7).collect();
+        let mut next = |x: u32| {
+            let nth = number % left.len();
+            number /= left.len();
+            (f64::from(x), f64::from(left.remove(nth)))
+        };
+        (0..7).map(&mut next).collect()
+    }
+
+    /// All orders of seven values are equally likely if there is no slope. The interval may be one slope wider at either
+    /// end than it must be.
     #[test]
     fn the_ranks_are_near_the_exact_ones() {
-        let points: Vec<_> = (0..7).map(|x| (f64::from(x), 0.0)).collect();
-        let (lo, hi) = ranks(&points, 21, 0.95).unwrap();
-        assert!((1..=2).contains(&lo) && lo + hi == 20, "{lo} {hi}");
+        let (lo, hi) = ranks(&permutation(0), 21, 0.95).unwrap();
+        let covered = |narrower: usize| {
+            let contains = |nth: &usize| {
+                let points = permutation(*nth);
+                let pairs = (0..7).flat_map(|a| (0..a).map(move |b| (a, b)));
+                let rising = pairs.filter(|&(a, b)| points[a].1 > points[b].1).count();
+                // The slopes that are negative come first.
+                (21 - rising) > lo + narrower && rising > 20 - hi + narrower
+            };
+            (0..5040).filter(contains).count() as f64 / 5040.0
+        };
+        assert!(covered(0) >= 0.95 && covered(2) < 0.95, "{} {}", covered(0), covered(2));
     }
 
     #[test]
