@@ -68,7 +68,7 @@ struct Runs {
     traffic: Option<Traffic>,
 }
 
-/// Runs everything and prints the table.
+/// Runs everything and prints the table, for which disturbed runs do not count.
 fn sweep(options: &Options) -> Result<(), String> {
     let subjects = subjects(options.only.as_deref());
     let began = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
@@ -94,13 +94,16 @@ fn sweep(options: &Options) -> Result<(), String> {
     let runs = || results.iter().flat_map(|result| &result.runs);
     let disturbed = runs().filter(|run| !run.doubts.is_empty()).count();
     println!("{}, {disturbed} of them disturbed\n", counted(runs().count(), "run", "runs"));
-    println!("| program | dial | slope, ms for each µs or ns/B | by the model | measured of it | slowdown |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| program | dial | slope, ms for each µs or ns/B | by the model | measured of it | slowdown | runs |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     for (subject, Runs { runs, traffic }) in subjects.iter().zip(&results) {
         let Some(traffic) = traffic else { continue };
-        let sweep = record(options, subject, &began, runs);
+        let calm: Vec<Run> = runs.iter().filter(|run| run.doubts.is_empty()).cloned().collect();
+        let sweep = record(options, subject, &began, &calm);
         for (swept, result) in SWEPT.iter().zip(&sweep.dials) {
-            let Some(slope) = slope(swept, runs, CONFIDENCE) else { continue };
+            let Some(slope) = slope(swept, &calm, CONFIDENCE) else { continue };
             println!("{}", row(subject.title, swept, &slope, result, latency_slope(traffic, options.ranks)));
         }
     }

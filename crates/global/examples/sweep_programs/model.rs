@@ -6,6 +6,8 @@ use netdyno_measure::show::{NONE, number, number_and_interval};
 use netdyno_measure::slope::TheilSen;
 use netdyno_measure::sweep::{self, Counts, MessageCounts, Run, SweptDial};
 
+/// The least number of runs of a value.
+const RUNS_AT_LEAST: usize = 2;
 /// Milliseconds in a second.
 const MS: f64 = 1e3;
 
@@ -100,8 +102,8 @@ pub fn slope(swept: &Swept, runs: &[Run], confidence: f64) -> Option<TheilSen> {
     TheilSen::through(&points, confidence)
 }
 
-/// Returns the row of a dial: the slope in milliseconds, the one by the model, their ratio, and the slowdown at the last
-/// value.
+/// Returns the row of a dial: the slope in milliseconds, the one by the model, their ratio, the slowdown at the last
+/// value, and the number of runs.
 pub fn row(
     title: &str,
     swept: &Swept,
@@ -120,8 +122,14 @@ pub fn row(
         if from == to { from } else { format!("{from} to {to}") }
     };
     let TheilSen { slope, interval } = *measured;
+    // Fewer than two runs of a value may be what chance left of it.
+    let has_all = swept
+        .values
+        .iter()
+        .all(|value| result.points.iter().any(|p| p.value == *value && p.runs >= RUNS_AT_LEAST));
     // Without an interval, or with one around 0, nothing is measured.
     let share = match interval.filter(|interval| !interval.contains(0.0)) {
+        _ if !has_all => "too few runs".into(),
         Some(interval) => format!(
             "{} [{}, {}]",
             to(slope / most, slope / least),
@@ -132,11 +140,12 @@ pub fn row(
     };
     let last = result.points.last();
     format!(
-        "| {title} | `{}` to {} | {} | {} | {share} | {} |",
+        "| {title} | `{}` to {} | {} | {} | {share} | {} | {} |",
         swept.dial,
         swept.setting(swept.values[swept.values.len() - 1]),
         number_and_interval(slope, interval),
         to(least, most),
         last.map_or_else(|| NONE.to_owned(), |point| number(point.slowdown)),
+        result.points.iter().map(|point| point.runs).sum::<usize>(),
     )
 }
