@@ -31,8 +31,7 @@ const LONG_NS: f64 = 2e6;
 const PILOTS: usize = 4;
 /// Operations in the first row of the pilot measurement.
 const PILOT_ROW: u64 = 4;
-/// The longer of the last two rows of the pilot measurement has so many operations, or takes as long as a batch. Gaps
-/// vary, and the rest follows from their mean: after a rest that is too short, an operation waits for the one before.
+/// The longer of the last two rows of the pilot measurement has so many operations, or takes as long as a batch.
 const PILOT_ROW_AT_LEAST: u64 = 64;
 /// Bytes of the word of a fetching atomic operation.
 const WORD: usize = 8;
@@ -128,19 +127,19 @@ fn pilot<I: Initiator>(
         return Ok(TransferShape { operation, size_bytes, singles: 1, row: 1, window, rest_ns: 0.0 });
     }
     let [_, hurried_ns] = pilot_single(bench, operation)?;
-    let gap_ns = pilot_gap(bench, operation, hurried_ns)?;
+    let pace = pilot_pace(bench, operation, hurried_ns)?;
     // A stage may still be busy with the operation before, if the gap is longer than the operation.
-    bench.set_rest(steady::rest_ns(gap_ns, 0.0));
+    bench.set_rest(steady::rest_ns(pace.mean_ns, 0.0));
     let [start_ns, complete_ns] = pilot_single(bench, operation)?;
     // A processor cannot start operations faster than one after the other.
-    let gap_ns = gap_ns.max(start_ns);
+    let gap_ns = pace.rise_ns.max(start_ns);
     let singles = (BATCH_NS / complete_ns).clamp(SINGLES.0, SINGLES.1) as u64;
     let row_ns = (BATCH_NS / 3.0).max(OVER_SINGLE / 2.0 * complete_ns);
     let row = (row_ns / gap_ns).clamp(ROW.0, ROW.1) as u64;
     // A stream that waits for the window proceeds in steps of whole windows.
     let row = if 2 * row > window { row.next_multiple_of(window.max(1)) } else { row };
     // Both vary, so that a gap of half of the operation may outlast it.
-    let rest_ns = steady::rest_ns(gap_ns, complete_ns / 2.0);
+    let rest_ns = steady::rest_ns(pace.mean_ns, complete_ns / 2.0);
     Ok(TransferShape { operation, size_bytes, singles, row, window, rest_ns })
 }
 
@@ -154,20 +153,33 @@ fn pilot_single<I: Initiator>(
     Ok([start_ns, median(singles.iter().map(Single::complete_ns)).max(1.0)])
 }
 
-/// Returns the approximate time for each operation of a stream, in nanoseconds. The row becomes longer until it
-/// takes much longer than a single operation and averages over many.
-fn pilot_gap<I: Initiator>(
+/// The approximate time for each operation of a stream.
+struct Pace {
+    /// The rise from a row to one of twice as many: the gap, with the variation of both rows.
+    rise_ns: f64,
+    /// The time of both rows over their operations: the gap and a share of a single operation. It varies far less than
+    /// the rise. A rest after a rise that is too short by chance is too short: an operation then waits for the one
+    /// before.
+    mean_ns: f64,
+}
+
+/// Returns the approximate pace of a stream. The row becomes longer until it takes much longer than a single operation
+/// and averages over many.
+fn pilot_pace<I: Initiator>(
     bench: &mut Bench<'_, I>,
     operation: Operation,
     complete_ns: f64,
-) -> Result<f64, LayerError> {
+) -> Result<Pace, LayerError> {
     let mut row = PILOT_ROW;
     loop {
         let long_ns = bench.stream(operation, 2 * row)?;
         let is_many = 2 * row >= PILOT_ROW_AT_LEAST || long_ns >= BATCH_NS;
         if (is_many && long_ns >= OVER_SINGLE * complete_ns) || 2 * row > ROW.1 as u64 {
-            let rises = (0..3).map(|_| bench.rise(operation, row)).collect::<Result<Vec<_>, _>>()?;
-            return Ok(median(rises));
+            let paces = (0..3).map(|_| bench.pace(operation, row)).collect::<Result<Vec<_>, _>>()?;
+            return Ok(Pace {
+                rise_ns: median(paces.iter().map(|pace| pace.rise_ns)),
+                mean_ns: median(paces.iter().map(|pace| pace.mean_ns)),
+            });
         }
         row *= 2;
     }
@@ -236,8 +248,18 @@ impl<I: Initiator> Bench<'_, I> {
     /// Returns the time for each operation of a stream, in nanoseconds: the rise from a row of `count` to one
     /// of twice as many.
     fn rise(&mut self, operation: Operation, count: u64) -> Result<f64, LayerError> {
-        let [gap_ns] = row::rise(count, |count| Ok([self.stream(operation, count)?]))?;
-        Ok(gap_ns)
+        Ok(self.pace(operation, count)?.rise_ns)
+    }
+
+    /// Returns the pace of a row of `count` operations and one of twice as many.
+    fn pace(&mut self, operation: Operation, count: u64) -> Result<Pace, LayerError> {
+        let mut both_ns = 0.0;
+        let [rise_ns] = row::rise(count, |count| {
+            let row_ns = self.stream(operation, count)?;
+            both_ns += row_ns;
+            Ok([row_ns])
+        })?;
+        Ok(Pace { rise_ns, mean_ns: both_ns / (3 * count) as f64 })
     }
 
     /// Returns the time of a row of `count` operations until all of them are complete, in nanoseconds.
