@@ -243,6 +243,20 @@ fn batches_of_messages_come_back_within_two_percent() {
     }
 }
 
+/// Each receive of 9 us is interrupted for 136 us, so that the worker posts two batches of six one right after the
+/// other. Without interruptions batches stay apart.
+#[test]
+fn batches_that_interruptions_bring_together_take_the_longest_cycle() {
+    let truth = "o_s=164ns,o_r=774ns,g=8878ns,L=24ns,G=0.0215ns/B,steal=0.1357ns/B,O_r=0.0086ns/B";
+    let truth: Truth = truth.parse().unwrap();
+    let overlap = measured(truth, 6, &[Method::Pww]).found;
+    let size = overlap.sizes.last().unwrap();
+    let known = KnownCycle::of(&truth, size.size_bytes, 6);
+    let longest = known.longest_cycle();
+    assert!(longest > 1.4 * known.cycle(0.0), "{known:?}");
+    assert_near(size.finding.cycle_ns.value, longest, longest, "a cycle");
+}
+
 /// After a batch the other process's interface is busy for as many gaps.
 #[test]
 fn a_round_trip_is_one_of_a_quiet_layer_after_batches_with_long_gaps() {

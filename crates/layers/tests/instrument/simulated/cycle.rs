@@ -8,6 +8,11 @@
 //! * o_s + (B - 1) max(o_s, g + data) + g + data, after which the last send is complete;
 //! * B (o_s + steal + o_r), the worker's processor time.
 //!
+//! The arrival of a message interrupts the receive of an earlier one. If steal is long, the receives of a batch may
+//! not end before the next batch has arrived as well. The worker then posts two batches one right after the other,
+//! and goes on so: each second cycle is short. Two cycles then take 2 T + (2 B - 1) m + (B - 1) m', where m is that
+//! towards the other process and m' that towards the worker. The tests do not know which of both happens.
+//!
 //! If messages make progress inside calls only, they leave once all of them are posted.
 
 use netdyno_protocol::sim::Truth;
@@ -57,19 +62,35 @@ impl KnownCycle {
         self.batch * (self.o_s + self.steal + self.o_r)
     }
 
+    /// Returns the time between messages towards the worker, if they move by themselves.
+    fn gap_here(&self) -> f64 {
+        self.stage.max(self.o_s).max(self.o_r + self.steal)
+    }
+
     /// Returns the time of a cycle.
     pub fn cycle(&self, work: f64) -> f64 {
         let Self { batch, o_s, o_r, steal, one_way, stage, .. } = *self;
         let further = batch - 1.0;
         if self.moves_by_itself {
-            let here = o_s.max(stage).max(o_r + steal);
-            let arrived = one_way + further * f64::midpoint(here, self.gap());
+            let arrived = one_way + further * f64::midpoint(self.gap_here(), self.gap());
             let sent = o_s + further * o_s.max(stage) + stage;
             arrived.max(sent).max(self.busy() + work)
         } else {
             let (arrived, sent) = (one_way + further * stage.max(o_r + steal), o_s + batch * stage);
             further * o_s + arrived.max(sent) + work
         }
+    }
+
+    /// Returns the longest mean time of a cycle without work: that of two batches that are posted together, if
+    /// interruptions may bring them together.
+    pub fn longest_cycle(&self) -> f64 {
+        let cycle = self.cycle(0.0);
+        if !self.moves_by_itself || self.steal == 0.0 {
+            return cycle;
+        }
+        let further_there = (2.0 * self.batch - 1.0) * self.gap();
+        let further_here = (self.batch - 1.0) * self.gap_here();
+        cycle.max(self.one_way + f64::midpoint(further_there, further_here))
     }
 
     /// Returns the work that is free if a cycle without work takes `cycle`.
