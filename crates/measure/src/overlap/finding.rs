@@ -81,7 +81,7 @@ impl Costs {
         })
     }
 
-    /// Computes the same costs from the search for the most free work, whose longest work exceeds a cycle.
+    /// Computes the same costs from the search for the most free work, which begins with long work.
     /// The search does not show which side pays the processor time.
     fn of_search(launch: &OverlapLaunch, at: usize) -> Option<Self> {
         let knee = launch.sizes[at].knee.as_ref()?;

@@ -8,11 +8,13 @@ use crate::layer::{LayerError, Messenger};
 use crate::stats::median;
 
 /// Number of bisection steps.
-const HALVINGS: usize = 6;
+const HALVINGS: usize = 7;
 /// Number of measurements with and without work in one probe.
 const MEASUREMENTS: usize = 3;
-/// Work longer than a whole cycle cannot be free; the search begins slightly above that.
-const BEYOND: f64 = 1.25;
+/// The search begins with work of this many cycles. Work longer than a whole cycle cannot be free. Besides, the finding
+/// needs long work, during which the messages of both batches under way arrive: two cycles of it, and more in case that
+/// the first cycle was short.
+const BEYOND: f64 = 2.5;
 /// The points at which the knee is confirmed: this share of the knee below it, and this share of a cycle
 /// beyond it.
 const BELOW: f64 = 0.9;
