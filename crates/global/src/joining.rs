@@ -83,34 +83,85 @@ impl World {
         let machines = gathered(&mut gather, machine.as_bytes(), ranks)?;
         let is_here = |other: &Vec<u8>| other == machine.as_bytes();
         let am = given_way(config.am, machines.iter().filter(|machine| is_here(machine)).count());
+        let wire = |machine| config.wire.unwrap_or(if is_here(machine) { Wire::Shm } else { Wire::Udp });
+        let joining = Joining::over(am, rank, machines.iter().map(wire))?;
+        let all = gathered(&mut gather, &joining.addresses(), ranks)?;
+        joining.join(&all)
+    }
+}
+
+/// A rank that has opened its ports, and is not yet connected to the others. A program that passes on addresses itself
+/// joins by it, once the transport is known; [`World::join`] does so by an exchange.
+pub struct Joining {
+    endpoint: Endpoint<State>,
+    /// The ports to all ranks; `None` at the place of this one.
+    ports: Vec<Option<Port>>,
+    rank: u32,
+    peer_timeout: Duration,
+}
+
+impl Joining {
+    /// Opens the ports of `rank` among `ranks`, all over `wire`. The rank waits as `am` says, whatever the number of
+    /// processors.
+    ///
+    /// # Errors
+    /// Returns an error if there cannot be such a rank, or if a port cannot be opened.
+    pub fn open(am: am::Config, rank: u32, ranks: u32, wire: Wire) -> Result<Self, JoinError> {
+        if rank >= ranks || ranks > RANKS_AT_MOST {
+            return Err(JoinError::Place { rank, ranks });
+        }
+        Self::over(am, rank, (0..ranks).map(|_| wire))
+    }
+
+    fn over(am: am::Config, rank: u32, wires: impl Iterator<Item = Wire>) -> Result<Self, JoinError> {
+        // A message holds the longest value of a collective.
+        let am = am.medium_bytes(am.medium_bytes.max(LONGEST_VALUE as u32));
         // All ranks have one configuration, and no two of them may draw the same faults.
         let am = am.seed(am.seed.wrapping_add(u64::from(rank)));
         let mut endpoint = Endpoint::new(handlers(), am)?;
         let mut ports = Vec::new();
-        for machine in &machines[..] {
-            let wire = config.wire.unwrap_or(if is_here(machine) { Wire::Shm } else { Wire::Udp });
+        for wire in wires {
             let is_self = ports.len() == rank as usize;
             ports.push(if is_self { None } else { Some(endpoint.open_port(wire)?) });
         }
-        let all = gathered(&mut gather, &written(&ports), ranks)?;
+        Ok(Self { endpoint, ports, rank, peer_timeout: am.peer_timeout })
+    }
+
+    /// Returns the addresses of the ports, for all other ranks.
+    pub fn addresses(&self) -> Vec<u8> {
+        written(&self.ports)
+    }
+
+    /// Describes the wire, if it depends on the machine.
+    pub fn description(&self) -> Option<&str> {
+        self.ports.iter().flatten().find_map(Port::description)
+    }
+
+    /// Connects to the others, of which `all` has the [`Joining::addresses`], by rank, and waits until all have joined.
+    ///
+    /// # Errors
+    /// Returns an error if a rank cannot be reached.
+    pub fn join(self, all: &[Vec<u8>]) -> Result<World, JoinError> {
+        let Self { mut endpoint, ports, rank, peer_timeout } = self;
+        let ranks = ports.len() as u32;
         let mut neighbours = Vec::new();
-        for (other, (port, bytes)) in ports.into_iter().zip(&all).enumerate() {
+        for (other, port) in ports.into_iter().enumerate() {
             let Some(port) = port else {
                 neighbours.push(None);
                 continue;
             };
-            let address = nth(bytes, rank as usize).ok_or(JoinError::Addresses(other))?;
-            let connected = endpoint.connect(port, address);
+            let address = all.get(other).and_then(|bytes| nth(bytes, rank as usize));
+            let connected = endpoint.connect(port, address.ok_or(JoinError::Addresses(other))?);
             let peer = connected.map_err(|error| JoinError::Connect { rank: other as u32, error })?;
             neighbours.push(Some(peer));
         }
         let sizes = neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(*neighbour));
-        let mut world = Self {
+        let mut world = World {
             piece: sizes.min().unwrap_or(usize::MAX),
             endpoint,
             state: State::new(rank, ranks),
             neighbours,
-            ask_every: am.peer_timeout / 4,
+            ask_every: peer_timeout / 4,
             asked: Instant::now(),
             fatal: None,
         };
@@ -134,11 +185,9 @@ fn gathered(
 }
 
 /// Returns the configuration for `here` ranks on this host: they yield while they wait if there are fewer processors.
-/// A message holds the longest value of a collective.
 fn given_way(am: am::Config, here: usize) -> am::Config {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let am = if am.wait == Wait::Spin && processors < here { am.wait(Wait::Yield) } else { am };
-    am.medium_bytes(am.medium_bytes.max(LONGEST_VALUE as u32))
+    if am.wait == Wait::Spin && processors < here { am.wait(Wait::Yield) } else { am }
 }
 
 /// Returns the addresses of the ports, each behind its length; that of this rank is empty.

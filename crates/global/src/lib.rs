@@ -38,7 +38,7 @@ mod traffic;
 mod world;
 
 pub use error::{Error, JoinError};
-pub use joining::Config;
+pub use joining::{Config, Joining};
 pub use netdyno_protocol::global::GlobalPointer;
 pub use netdyno_protocol::global::message::Combination;
 pub use netdyno_stack::am;

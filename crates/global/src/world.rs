@@ -6,7 +6,7 @@ use crate::traffic::Traffic;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::message::{SEGMENTS, Words};
 use netdyno_protocol::global::{GlobalPointer, Refusal, Segments, check};
-use netdyno_stack::am::{Endpoint, PeerId, PeerLost, RequestError};
+use netdyno_stack::am::{Endpoint, PeerId, PeerLost, PeerStatistics, RequestError, Strays};
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a call that waits.
@@ -110,6 +110,26 @@ impl World {
         self.turn().map(|_| ())
     }
 
+    /// Serves the operations of other ranks that have arrived. If none has, passes time as the wait policy says, at most
+    /// `at_most`. Returns whether one had.
+    ///
+    /// # Errors
+    /// Returns an error if the job cannot go on.
+    pub fn serve(&mut self, at_most: Duration) -> Result<bool, Error> {
+        let has_served = self.turn()? > 0;
+        if !has_served && !at_most.is_zero() {
+            self.ask()?;
+            self.endpoint.idle(at_most);
+        }
+        Ok(has_served)
+    }
+
+    /// Returns the counters of the connection to a rank, if its transport keeps them.
+    pub fn statistics(&self, rank: u32) -> Option<(PeerStatistics, Strays)> {
+        let peer = self.neighbours.get(rank as usize).copied().flatten()?;
+        Some((self.endpoint.statistics(peer)?, self.endpoint.strays()))
+    }
+
     /// Ends this rank's part in the job. All ranks call it, after their last operation. Waits for this rank's operations
     /// and for all ranks.
     ///
@@ -171,11 +191,7 @@ impl World {
 
     /// Polls, and passes time if nothing has arrived.
     pub(crate) fn wait_once(&mut self) -> Result<(), Error> {
-        if self.turn()? == 0 {
-            self.ask()?;
-            self.endpoint.idle(SLEEP_AT_MOST);
-        }
-        Ok(())
+        self.serve(SLEEP_AT_MOST).map(|_| ())
     }
 
     fn turn(&mut self) -> Result<usize, Error> {

@@ -2,7 +2,8 @@
 //!
 //! * [`catalogue`] names the layers, says what each can do, and opens them. No other module knows which
 //!   layers there are.
-//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp`, `oncrpc` and `grpc`. Each has a
+//! * [`sim`] and [`plugin`] are layers, as are the private modules `am`, `vi`, `udp`, `tcp`, `oncrpc`,
+//!   `grpc` and `global`. Each has a
 //!   file for each way in which it is measured: requests of one size, requests of any size, messages,
 //!   a group of processes, registration of memory.
 //! * [`accounts`] adds the accounts of processor time to a half of any layer.
@@ -16,6 +17,7 @@
 pub mod accounts;
 mod am;
 pub mod catalogue;
+mod global;
 pub mod group;
 mod grpc;
 pub mod half;

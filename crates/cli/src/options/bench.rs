@@ -96,7 +96,7 @@ pub struct Measuring {
 
     /// Put the sockets of this host at this address
     ///
-    /// Concerns am+udp, vi+udp, udp and tcp. The port is the replier's. By default 127.0.0.1, or the address
+    /// Concerns am+udp, vi+udp, global+udp, udp and tcp. The port is the replier's. By default 127.0.0.1, or the address
     /// that reaches the peer.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = bind, help_heading = HOSTS, hide_short_help = true)]
     pub bind: Option<SocketAddr>,
@@ -183,7 +183,7 @@ pub struct BenchArgs {
 
     /// Lose, repeat, reorder or corrupt datagrams, as in loss=0.01
     ///
-    /// Probabilities for each datagram of am+udp, am+xdp, vi+udp and vi+xdp: loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and
+    /// Probabilities for each datagram of am+udp, vi+udp and global+udp, and of the same over xdp: loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and
     /// burst=0.001 for bad times of up to 5 ms.
     #[arg(long, value_name = "NAME=SHARE,…", help_heading = SLOW, hide_short_help = true)]
     pub faults: Option<Faults>,

@@ -103,7 +103,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["onesided", "--over", "sim"], "--truth"),
         (
             &["onesided", "--over", "tcp"],
-            "tcp has no one-sided operations here: use am+shm, am+udp, am+xdp, vi+shm, vi+udp, vi+xdp, mpi, ofi:tcp, ucx:tcp, plugin, sim",
+            "tcp has no one-sided operations here: use am+shm, am+udp, am+xdp, vi+shm, vi+udp, vi+xdp, global+shm, global+udp, global+xdp, mpi, ofi:tcp, ucx:tcp, plugin, sim",
         ),
         (&["onesided", "--over", "am+shm", "--level", "reception"], "am+shm has no reliability levels"),
         (&["onesided", "--over", "vi+shm", "--level", "best"], "reception"),

@@ -100,6 +100,8 @@ fn a_layer_of_netdyno_is_measured_by_every_way() {
             }
             // They need an interface for each process: `namespaces` has them.
             Layer::AmXdp | Layer::ViXdp => {}
+            // They have one-sided operations alone.
+            Layer::GlobalShm | Layer::GlobalUdp | Layer::GlobalXdp => {}
             // The tests below have these layers, and `command::completion` has sim.
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
         }

@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("host", &["protocol", "clock"]),
     ("stack", &["protocol", "clock", "host"]),
     ("job", &["host", "clock"]),
-    ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin"]),
+    ("layers", &["stack", "host", "clock", "protocol", "measure", "plugin", "global"]),
     ("report", &["measure"]),
     ("libfabric", &[]),
     ("apparatus", &["protocol", "clock", "libfabric"]),

@@ -12,7 +12,7 @@ use netdyno_stack::am::{Config, DialSettings, Endpoint, Handlers, PeerId, Shared
 pub(super) const UDP_WINDOW: u32 = 64;
 
 /// Returns the window to a single peer.
-pub(super) fn window(way: Way) -> u32 {
+pub(crate) fn window(way: Way) -> u32 {
     match way {
         Way::Shm => Config::default().window,
         _ => UDP_WINDOW,
@@ -20,7 +20,7 @@ pub(super) fn window(way: Way) -> u32 {
 }
 
 /// Returns the configuration that the options ask for, with this window to each peer.
-pub(super) fn config(options: &LayerOptions, window: u32) -> Config {
+pub(crate) fn config(options: &LayerOptions, window: u32) -> Config {
     Config::new()
         .peer_timeout(PEER_TIMEOUT)
         .wait(options.wait)

@@ -8,7 +8,7 @@
 //! each other's memory.
 
 pub(crate) mod echo;
-mod endpoint;
+pub(crate) mod endpoint;
 pub(crate) mod group;
 pub(crate) mod messages;
 pub(crate) mod one_sided;

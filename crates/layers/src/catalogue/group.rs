@@ -42,6 +42,9 @@ pub fn open(layer: Layer, place: Place, options: LayerOptions) -> Result<Box<dyn
         Layer::Ofi(provider) => over_plugin(&Extension::ofi(provider)?, options)?,
         Layer::Ucx(transports) => over_plugin(&Extension::ucx(transports)?, options)?,
         Layer::Plugin => over_plugin(&Extension::own()?, options)?,
+        Layer::GlobalShm | Layer::GlobalUdp | Layer::GlobalXdp => {
+            return Err(LayerError(format!("{layer} has one-sided operations alone")));
+        }
         Layer::Sim => return Err(LayerError::new("a simulated layer has no processes")),
     })
 }

@@ -5,6 +5,7 @@ use crate::am::messages::AmMessagesHalf;
 use crate::am::one_sided::OneSidedAmHalf;
 use crate::am::requests::AmHalf;
 use crate::am::sized::SizedAmHalf;
+use crate::global::GlobalHalf;
 use crate::grpc;
 use crate::half::{Half, Role};
 use crate::oncrpc::half::{RpcTcpHalf, RpcUdpHalf};
@@ -35,6 +36,9 @@ pub fn open(layer: Layer, role: Role, options: LayerOptions) -> Result<Box<dyn H
         Layer::ViShm => Box::new(ViHalf::open(WireKind::Shm, role, options)?),
         Layer::ViUdp => Box::new(ViHalf::open(vi::over_udp(&options), role, options)?),
         Layer::ViXdp => Box::new(ViHalf::open(vi::over_xdp(&options), role, options)?),
+        Layer::GlobalShm => Box::new(GlobalHalf::open(Wire::Shm, role, options)?),
+        Layer::GlobalUdp => Box::new(GlobalHalf::open(Wire::Udp, role, options)?),
+        Layer::GlobalXdp => Box::new(GlobalHalf::open(Wire::Xdp, role, xdp::at_an_interface(options))?),
         Layer::Udp => Box::new(UdpHalf::open(options)?),
         Layer::Tcp => Box::new(TcpHalf::open(role, options)?),
         Layer::OncRpcUdp => Box::new(RpcUdpHalf::open(options)?),

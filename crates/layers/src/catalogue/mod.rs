@@ -30,6 +30,12 @@ pub enum Layer {
     ViUdp,
     /// Virtual Interfaces over AF_XDP.
     ViXdp,
+    /// Split-phase global memory over Active Messages in shared memory.
+    GlobalShm,
+    /// Split-phase global memory over Active Messages over UDP.
+    GlobalUdp,
+    /// Split-phase global memory over Active Messages over AF_XDP.
+    GlobalXdp,
     /// Bare UDP sockets.
     Udp,
     /// Bare TCP sockets.
@@ -53,13 +59,16 @@ pub enum Layer {
 }
 
 /// All layers in the order of the list. A layer with a parameter is in it once.
-pub const ALL: [Layer; 16] = [
+pub const ALL: [Layer; 19] = [
     Layer::AmShm,
     Layer::AmUdp,
     Layer::AmXdp,
     Layer::ViShm,
     Layer::ViUdp,
     Layer::ViXdp,
+    Layer::GlobalShm,
+    Layer::GlobalUdp,
+    Layer::GlobalXdp,
     Layer::Udp,
     Layer::Tcp,
     Layer::OncRpcUdp,
@@ -92,6 +101,9 @@ impl Layer {
             Self::ViShm => "vi+shm",
             Self::ViUdp => "vi+udp",
             Self::ViXdp => "vi+xdp",
+            Self::GlobalShm => "global+shm",
+            Self::GlobalUdp => "global+udp",
+            Self::GlobalXdp => "global+xdp",
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::OncRpcUdp => "oncrpc+udp",
@@ -114,6 +126,9 @@ impl Layer {
             Self::ViShm => "Virtual Interfaces over shared memory, reliable delivery",
             Self::ViUdp => "Virtual Interfaces over UDP, reliable delivery",
             Self::ViXdp => "Virtual Interfaces over AF_XDP, reliable delivery",
+            Self::GlobalShm => "split-phase global memory over shared memory",
+            Self::GlobalUdp => "split-phase global memory over UDP",
+            Self::GlobalXdp => "split-phase global memory over AF_XDP",
             Self::Udp => "bare UDP sockets, a system call a message",
             Self::Tcp => "bare TCP sockets, TCP_NODELAY",
             Self::OncRpcUdp => "ONC remote procedure calls (RFC 5531) over UDP",
@@ -137,6 +152,9 @@ impl Layer {
             | Self::ViShm
             | Self::ViUdp
             | Self::ViXdp
+            | Self::GlobalShm
+            | Self::GlobalUdp
+            | Self::GlobalXdp
             | Self::Udp
             | Self::Tcp
             | Self::OncRpcUdp
@@ -160,6 +178,8 @@ impl Layer {
             Self::AmShm => am::MAX_SHM_SIZE,
             Self::AmUdp | Self::AmXdp => am::MAX_UDP_SIZE,
             Self::ViShm | Self::ViUdp | Self::ViXdp => vi::MAX_SIZE,
+            // They have no messages of a fixed size.
+            Self::GlobalShm | Self::GlobalUdp | Self::GlobalXdp => usize::MAX,
             Self::Udp => udp::MAX_SIZE,
             Self::Tcp => tcp::MAX_SIZE,
             Self::OncRpcUdp => oncrpc::MAX_UDP_SIZE,
@@ -201,7 +221,12 @@ impl Layer {
 
     /// Returns whether the layer has messages that can be posted and tested.
     pub const fn has_messages(self) -> bool {
-        !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp | Self::Grpc)
+        self.has_requests() && !matches!(self, Self::OncRpcUdp | Self::OncRpcTcp | Self::Grpc)
+    }
+
+    /// Returns whether the layer has requests and replies. A layer that has none has one-sided operations alone.
+    pub const fn has_requests(self) -> bool {
+        !matches!(self, Self::GlobalShm | Self::GlobalUdp | Self::GlobalXdp)
     }
 
     /// Returns whether a thread of the layer can make progress with messages that are posted.
@@ -235,6 +260,9 @@ impl Layer {
                 | Self::ViShm
                 | Self::ViUdp
                 | Self::ViXdp
+                | Self::GlobalShm
+                | Self::GlobalUdp
+                | Self::GlobalXdp
                 | Self::Mpi
                 | Self::Ofi(_)
                 | Self::Ucx(_)
@@ -261,7 +289,10 @@ impl Layer {
 
     /// Returns whether the layer takes `--faults`.
     pub const fn takes_faults(self) -> bool {
-        matches!(self, Self::AmUdp | Self::AmXdp | Self::ViUdp | Self::ViXdp)
+        matches!(
+            self,
+            Self::AmUdp | Self::AmXdp | Self::ViUdp | Self::ViXdp | Self::GlobalUdp | Self::GlobalXdp
+        )
     }
 
     /// Returns whether the layer takes `--dials`.
@@ -281,7 +312,7 @@ impl Layer {
 
     /// Returns whether all processes have to be on one host.
     pub const fn is_of_one_host(self) -> bool {
-        matches!(self, Self::AmShm | Self::ViShm)
+        matches!(self, Self::AmShm | Self::ViShm | Self::GlobalShm)
     }
 
     /// Returns whether the requester can measure a server that netdyno has not started, and whether the replier
@@ -298,6 +329,8 @@ impl Layer {
                 | Self::AmXdp
                 | Self::ViUdp
                 | Self::ViXdp
+                | Self::GlobalUdp
+                | Self::GlobalXdp
                 | Self::Udp
                 | Self::Tcp
                 | Self::OncRpcUdp
@@ -309,12 +342,16 @@ impl Layer {
     /// Returns why the layer cannot be measured here, if it cannot.
     pub fn unavailable(self) -> Option<String> {
         match self {
-            Self::AmShm => am::shared_memory_is_missing(),
+            Self::AmShm | Self::GlobalShm => am::shared_memory_is_missing(),
             Self::ViShm => vi::memory::is_missing(),
-            Self::AmUdp | Self::ViUdp | Self::Udp | Self::Tcp | Self::OncRpcUdp | Self::OncRpcTcp => {
-                socket::is_missing()
-            }
-            Self::AmXdp | Self::ViXdp => xdp::is_missing(),
+            Self::AmUdp
+            | Self::ViUdp
+            | Self::GlobalUdp
+            | Self::Udp
+            | Self::Tcp
+            | Self::OncRpcUdp
+            | Self::OncRpcTcp => socket::is_missing(),
+            Self::AmXdp | Self::ViXdp | Self::GlobalXdp => xdp::is_missing(),
             Self::Grpc => grpc::is_missing(),
             Self::Mpi => plugin::extension::mpi_is_missing(),
             Self::Ofi(_) => plugin::extension::ofi_is_missing(),

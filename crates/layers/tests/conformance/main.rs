@@ -16,6 +16,7 @@ mod job;
 use checks::CHECKS;
 use grounds::{Ground, Simulated, Threads};
 use netdyno_layers::catalogue::{ALL, Layer};
+use netdyno_measure::layer::Face;
 use netdyno_plugin::site::{build_in, find, find_compiler};
 use netdyno_plugin::source::Source;
 use std::ffi::OsStr;
@@ -76,6 +77,35 @@ fn am_xdp() {
 fn vi_xdp() {
     if cables::connect(INTERFACES) {
         conforms(&Threads(Layer::ViXdp));
+    }
+}
+
+#[test]
+fn global_shm() {
+    conforms(&Threads(Layer::GlobalShm));
+}
+
+#[test]
+fn global_udp() {
+    conforms(&Threads(Layer::GlobalUdp));
+}
+
+#[test]
+fn global_xdp() {
+    if cables::connect(INTERFACES) {
+        conforms(&Threads(Layer::GlobalXdp));
+    }
+}
+
+/// A layer with one-sided operations alone refuses every other face.
+#[test]
+fn global_memory_has_one_sided_operations_alone() {
+    for face in [Face::Requests, Face::Sized, Face::Messages] {
+        let refused = Threads(Layer::GlobalShm).refusal(grounds::options(32, face));
+        assert!(
+            refused.contains("one-sided operations alone") || refused.contains("no messages"),
+            "{refused}"
+        );
     }
 }
 
@@ -190,6 +220,7 @@ fn no_layer_is_left_out() {
         match layer {
             Layer::AmShm | Layer::AmUdp | Layer::AmXdp => {}
             Layer::ViShm | Layer::ViUdp | Layer::ViXdp => {}
+            Layer::GlobalShm | Layer::GlobalUdp | Layer::GlobalXdp => {}
             Layer::Udp | Layer::Tcp => {}
             Layer::OncRpcUdp | Layer::OncRpcTcp | Layer::Grpc => {}
             Layer::Mpi | Layer::Ofi(_) | Layer::Ucx(_) | Layer::Plugin | Layer::Sim => {}
