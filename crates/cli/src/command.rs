@@ -88,6 +88,15 @@ impl Cli {
 
     /// Checks the options that depend on each other.
     fn check(&self) -> Result<(), Fault> {
+        let is_one_sided = self.verb.as_ref().is_some_and(Verb::is_one_sided);
+        let lacks_requests = |(_, over): (_, &'_ [Layer])| {
+            over.iter().copied().find(|layer| !layer.has_requests() && !is_one_sided)
+        };
+        if let Some(layer) = self.measured().and_then(lacks_requests) {
+            return Err(Fault::BadInput(format!(
+                "{layer} has one-sided operations alone: use netdyno memory or netdyno onesided --over {layer}"
+            )));
+        }
         match self.measured() {
             Some((Measuring { key_file: Some(_), peer: None, .. }, _)) => Err(Fault::BadInput(
                 "--key-file has the key of a served host: name that host too, as in --peer HOST".into(),

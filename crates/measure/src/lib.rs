@@ -14,6 +14,7 @@
 //! * [`comb`]: the protocol stacks of Brightwell et al. (2003).
 //! * [`completion`]: latency and bandwidth by size, by the way to wait.
 //! * [`contention`]: a pair while other pairs communicate.
+//! * [`memory`]: remote memory, blocking and pipelined, of several layers.
 //! * [`onesided`]: one-sided operations on the memory of another process.
 //! * [`overlap`]: the overlap of computation and messages.
 //! * [`registration`]: the cost of registered memory. * [`breakdown`]: the cost of each step of an operation.
@@ -38,9 +39,11 @@ mod figure;
 pub mod layer;
 pub mod logp;
 mod machine;
+pub mod memory;
 pub mod onesided;
 pub mod order;
 pub mod overlap;
+mod pairing;
 mod powers;
 mod precision;
 pub mod processor_time;

@@ -10,6 +10,8 @@ use crate::layer::{
 };
 use crate::logp::data::LaunchData;
 use crate::logp::pattern;
+use crate::memory;
+use crate::memory::data::MemoryLaunch;
 use crate::onesided;
 use crate::onesided::data::OnesidedLaunch;
 use crate::overlap;
@@ -131,6 +133,10 @@ impl<I: Initiator> Subject for OneSided<I> {
             Task::Onesided(plan) => {
                 let data = onesided::pattern::run(&mut self.0, plan, progress)?;
                 Ok(Data::Onesided(OnesidedLaunch { transport: self.0.transport(), ..data }))
+            }
+            Task::Memory(plan) => {
+                let MemoryLaunch(data) = memory::pattern::run(&mut self.0, plan, progress)?;
+                Ok(Data::Memory(MemoryLaunch(OnesidedLaunch { transport: self.0.transport(), ..data })))
             }
             other => Err(LayerError(format!("the layer was not opened for {other:?}"))),
         }

@@ -23,6 +23,10 @@ use crate::logp;
 use crate::logp::data::LaunchData;
 use crate::logp::pattern::Plan;
 use crate::logp::record::Logp;
+use crate::memory;
+use crate::memory::data::MemoryLaunch;
+use crate::memory::pattern::MemoryPlan;
+use crate::memory::record::RemoteMemory;
 use crate::onesided;
 use crate::onesided::data::OnesidedLaunch;
 use crate::onesided::pattern::OnesidedPlan;
@@ -248,6 +252,15 @@ verbs! {
         data: OnesidedLaunch,
         record: Onesided => onesided,
         wanted: onesided::doubts::wanted,
+    }
+    /// Accesses to remote memory, blocking and pipelined.
+    Memory {
+        name: "memory",
+        plan: MemoryPlan,
+        face: Some(Face::OneSided),
+        data: MemoryLaunch,
+        record: RemoteMemory => memory,
+        wanted: memory::doubts::wanted,
     }
     /// The cost of registering memory of every size.
     Registration {

@@ -2,7 +2,8 @@
 
 use crate::figure::{Figure, times};
 use crate::{
-    breakdown, bulk, completion, contention, logp, onesided, overlap, registration, utilisation, validation,
+    breakdown, bulk, completion, contention, logp, memory, onesided, overlap, registration, utilisation,
+    validation,
 };
 use netdyno_measure::record::{Found, LayerResult};
 
@@ -20,6 +21,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         }
         Found::Breakdown(_)
         | Found::Completion(_)
+        | Found::Memory(_)
         | Found::Onesided(_)
         | Found::Overlap(_)
         | Found::Registration(_)
@@ -35,6 +37,7 @@ pub fn figures(result: &LayerResult) -> Vec<Figure> {
         Found::Bulk(found) => bulk::figures(found, size),
         Found::Completion(found) => completion::figures(found),
         Found::Contention(found) => contention::figures(found, size),
+        Found::Memory(found) => memory::figures(found),
         Found::Onesided(found) => onesided::figures(found),
         Found::Overlap(found) => overlap::figures(found),
         Found::Registration(found) => registration::figures(found, size),
@@ -52,6 +55,7 @@ pub fn of_launches(result: &LayerResult) -> Vec<Vec<Figure>> {
         Found::Bulk(found) => bulk::of_launches(found, size),
         Found::Completion(found) => completion::of_launches(found),
         Found::Contention(found) => contention::of_launches(found, size),
+        Found::Memory(found) => memory::of_launches(found),
         Found::Onesided(found) => onesided::of_launches(found),
         Found::Overlap(found) => overlap::of_launches(found),
         Found::Registration(found) => registration::of_launches(found),

@@ -16,6 +16,7 @@ mod environment;
 mod grid;
 mod heading;
 mod lean;
+mod memory;
 mod names;
 mod onesided;
 mod overlap;
@@ -57,6 +58,7 @@ pub fn render(records: &[Record]) -> String {
     let validations = subjects(records, "dials", Found::validation);
     let overlaps = subjects(records, "overlap", Found::overlap);
     let completions = subjects(records, "completion", Found::completion);
+    let memories = subjects(records, "memory", Found::memory);
     let one_sided = subjects(records, "onesided", Found::onesided);
     let registrations = subjects(records, "registration", Found::registration);
     let utilisations = subjects(records, "utilisation", Found::utilisation);
@@ -71,6 +73,7 @@ pub fn render(records: &[Record]) -> String {
             part("The dials of", "dials", labels(&validations)),
             part("Overlap over", "overlap", labels(&overlaps)),
             part("Polling and blocking over", "polling and blocking", completion::layers(&completions)),
+            part("Remote memory over", "remote memory", labels(&memories)),
             part("One-sided operations over", "one-sided operations", labels(&one_sided)),
             part("Registering memory over", "registering memory", labels(&registrations)),
             part("Processor time over", "processor time", labels(&utilisations)),
@@ -94,6 +97,7 @@ pub fn render(records: &[Record]) -> String {
         (contention::sections(&crowds))
         (overlap::sections(&overlaps, &notes))
         (completion::sections(records, &completions, &notes))
+        (memory::sections(records, &memories, &notes))
         (onesided::sections(&one_sided, &notes))
         (registration::sections(&registrations, &notes))
         (utilisation::sections(&utilisations, &notes))

@@ -26,6 +26,7 @@ pub mod html;
 mod lean;
 mod lines;
 mod logp;
+mod memory;
 mod notes;
 mod onesided;
 mod overlap;

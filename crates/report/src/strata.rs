@@ -1,6 +1,6 @@
 //! Strata in words, for the table: one line for each stratum of a result with several.
 
-use crate::{completion, onesided, utilisation};
+use crate::{completion, memory, onesided, utilisation};
 use netdyno_measure::record::{Found, LayerResult, Parameters, Status};
 use netdyno_measure::show::{counted, number_and_interval, time, time_and_interval};
 use netdyno_measure::strata::Stratum;
@@ -26,6 +26,7 @@ pub fn figures(stratum: &Stratum) -> Vec<String> {
     match stratum.found.as_deref() {
         _ if !of_parameters.is_empty() => of_parameters,
         Some(Found::Completion(found)) => completion::of_stratum(found),
+        Some(Found::Memory(found)) => memory::of_stratum(found),
         Some(Found::Onesided(found)) => onesided::of_stratum(found),
         Some(Found::Utilisation(found)) => utilisation::of_stratum(found),
         _ => vec!["no figure".to_owned()],

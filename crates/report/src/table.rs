@@ -11,6 +11,7 @@ use crate::figure::in_words;
 pub use crate::lines::{COLUMNS_FROM, WIDTH_AT_LEAST};
 use crate::lines::{Lines, length};
 use crate::logp;
+use crate::memory;
 use crate::notes::{Note, Notes, marks};
 use crate::onesided;
 use crate::overlap;
@@ -57,9 +58,13 @@ pub fn render(record: &Record, width: usize) -> String {
         }
         layer(&mut lines, &notes, at, result, &record.ratios);
     }
+    memory::write_comparison(&mut lines, record);
     ways::write(&mut lines, record);
     ways::write_spin_times(&mut lines, record);
-    ratios(&mut lines, &record.ratios);
+    // The table of accesses has its ratios.
+    if record.results.iter().all(|result| result.found.memory().is_none()) {
+        ratios(&mut lines, &record.ratios);
+    }
     doubts(&mut lines, &notes, record);
     verdicts(&mut lines, record);
     of_paper(&mut lines, record);
@@ -107,6 +112,7 @@ fn has_parameters(result: &LayerResult) -> bool {
         Found::Breakdown(_)
             | Found::Completion(_)
             | Found::Registration(_)
+            | Found::Memory(_)
             | Found::Onesided(_)
             | Found::Utilisation(_)
     )
@@ -137,6 +143,7 @@ fn found(lines: &mut Lines, result: &LayerResult, ratios: &[Ratio]) {
         Found::Bulk(found) => bulk::write(lines, found),
         Found::Completion(found) => completion::write(lines, found),
         Found::Contention(found) => contention::write(lines, found),
+        Found::Memory(found) => memory::write(lines, found),
         Found::Onesided(found) => onesided::write(lines, found),
         Found::Overlap(found) => overlap::write(lines, found),
         Found::Registration(found) => registration::write(lines, found),

@@ -187,11 +187,13 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         Task::Utilisation(plan) => plan.largest_bytes.min(bench.layer.max_transfer()),
         Task::Overlap(plan) => plan.sizes.last().copied().unwrap_or(0).min(bench.layer.max_message()),
         Task::Onesided(plan) => plan.largest_bytes,
+        Task::Memory(plan) => plan.largest_bytes,
         Task::Validate(planned) => planned.size_bytes,
         _ => bench.size_bytes,
     };
     let access = match task {
         Task::Onesided(plan) => plan.access,
+        Task::Memory(plan) => plan.access,
         _ => Access::default(),
     };
     let is_requester = rank == REQUESTER;

@@ -1,6 +1,7 @@
 //! Options that several verbs share.
 
 pub mod abilities;
+pub mod access;
 pub mod bench;
 pub mod connect;
 pub mod headings;

@@ -12,6 +12,7 @@ pub mod launch;
 pub mod layers;
 pub mod logp;
 pub mod man;
+pub mod memory;
 pub mod onesided;
 pub mod overlap;
 pub mod paper;
@@ -42,6 +43,7 @@ use launch::LaunchArgs;
 use layers::LayersArgs;
 use logp::LogpArgs;
 use man::ManArgs;
+use memory::MemoryArgs;
 use netdyno_layers::catalogue::Layer;
 use onesided::OnesidedArgs;
 use overlap::OverlapArgs;
@@ -94,6 +96,11 @@ macro_rules! registry {
                 }
             }
 
+            /// Reports whether the verb measures one-sided operations.
+            pub fn is_one_sided(&self) -> bool {
+                matches!(self, Self::Onesided(_) | Self::Memory(_))
+            }
+
             /// Returns the measuring options and the layers of `--over`, if the verb measures layers.
             pub fn measured(&self) -> Option<(&Measuring, &[Layer])> {
                 match self {
@@ -120,6 +127,7 @@ registry! {
         Completion(CompletionArgs) in completion:
             completion::run(args, context.ranks), Some(args.bench.measured());
         Contention(ContentionArgs) in contention: contention::run(args, context.ranks), Some(args.bench.measured());
+        Memory(MemoryArgs) in memory: memory::run(args, context.ranks), Some(args.bench.measured());
         Onesided(OnesidedArgs) in onesided: onesided::run(args, context.ranks), Some(args.bench.measured());
         Overlap(OverlapArgs) in overlap: overlap::run(args, context.ranks), Some(args.bench.measured());
         Registration(RegistrationArgs) in registration:

@@ -11,6 +11,7 @@ mod completion;
 mod contention;
 mod export;
 mod found;
+mod memory;
 mod onesided;
 mod overlap;
 mod registration;

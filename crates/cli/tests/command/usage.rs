@@ -16,6 +16,7 @@ const VERBS: &[&str] = &[
     "bulk",
     "completion",
     "contention",
+    "memory",
     "onesided",
     "overlap",
     "paper",
@@ -68,8 +69,17 @@ fn a_short_help_fits_a_terminal_and_begins_with_examples() {
 
 #[test]
 fn options_have_headings_and_braces_stay() {
-    let verbs =
-        ["logp", "bulk", "completion", "contention", "onesided", "overlap", "registration", "utilisation"];
+    let verbs = [
+        "logp",
+        "bulk",
+        "completion",
+        "contention",
+        "memory",
+        "onesided",
+        "overlap",
+        "registration",
+        "utilisation",
+    ];
     for verb in verbs {
         let text = stdout_of(&[verb, "--help"]);
         for heading in [

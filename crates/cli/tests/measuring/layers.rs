@@ -3,6 +3,7 @@
 use crate::common::schemas::{read_record, record};
 use crate::common::{alone, assert_launched, beside, error_of, names, netdyno, stdout_of, wait, workers_of};
 use netdyno_measure::completion::ways::Ways;
+use netdyno_measure::memory::record::Pace;
 use netdyno_measure::record::{LayerResult, Parameter, Ratio, Record, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -412,6 +413,32 @@ fn processes_put_into_the_memory_of_another_one_and_get_from_there() {
             assert!(size.local.value_ns.is_some() && size.complete().value_ns.is_some(), "{layer}: {size:?}");
         }
     }
+}
+
+#[test]
+fn layers_are_compared_by_accesses_to_remote_memory() {
+    let _alone = alone();
+    let over = "global+shm,am+shm,global+udp";
+    let short = ["--wait", "yield", "--launches", "1", "--max-time", "1s", "--format", "json"];
+    let output = netdyno(&[&["memory", "--over", over], &short[..]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let names = |at: usize| {
+        let rows = record.results[at].found.memory().unwrap().rows();
+        assert!(rows.iter().all(|(access, time)| access.pace == Pace::Pipelined || time.value_ns.is_some()));
+        rows.iter().map(|(access, _)| format!("{} {}", access.name(), access.size_bytes)).collect::<Vec<_>>()
+    };
+    let global = names(0);
+    assert_eq!(global.len(), 10);
+    assert_eq!((&global[0][..], &global[9][..]), ("read.blocking 8", "fetch_add.pipelined 8"));
+    // Active Messages have no atomic operations.
+    assert_eq!((names(1), names(2)), (global[..8].to_vec(), global));
+    let ratio = |ratio: &&Ratio| ratio.parameter == "read.blocking of 8 B";
+    let ratios: Vec<&str> =
+        record.ratios.iter().filter(ratio).map(|ratio| ratio.numerator.as_str()).collect();
+    assert_eq!(ratios, ["am+shm", "global+udp"]);
+    let transport = record.results[2].found.memory().unwrap().launches[0].transport;
+    assert!(transport.is_some_and(|transport| transport.sent > 0), "{transport:?}");
 }
 
 #[test]

@@ -18,7 +18,9 @@ pub fn launch(
     match task {
         Task::Contention(plan) => crowd::launch(truth, size_bytes, plan, progress).map(Data::Contention),
         Task::Overlap(plan) => Messages(SimMessenger::new(truth, plan.seed)).measure(task, progress),
-        Task::Onesided(plan) => OneSided(SimInitiator::new(truth, plan.seed)).measure(task, progress),
+        Task::Onesided(_) | Task::Memory(_) => {
+            OneSided(SimInitiator::new(truth, task.seed())).measure(task, progress)
+        }
         Task::Registration(plan) => Memory(SimRegistrar::new(truth, plan.seed)).measure(task, progress),
         Task::Breakdown(plan) => Parts(SimParts::of(&truth, plan.seed)).measure(task, progress),
         _ => {

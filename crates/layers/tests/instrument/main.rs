@@ -7,6 +7,7 @@ mod bulk;
 mod completion;
 mod contention;
 mod logp;
+mod memory;
 mod onesided_truths;
 mod overlap;
 mod overlap_truths;

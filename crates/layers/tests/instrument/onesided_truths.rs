@@ -21,13 +21,14 @@ const PRECISION: f64 = 0.02;
 /// Launches with noise. Without noise all launches are equal, and one is repeated: an interval needs six.
 const LAUNCHES: usize = 9;
 
-struct Drawn {
-    truth: Truth,
-    text: String,
+pub struct Drawn {
+    pub truth: Truth,
+    pub text: String,
     largest_bytes: usize,
 }
 
-fn draw(seed: u64) -> Drawn {
+/// Returns random model parameters.
+pub fn draw(seed: u64) -> Drawn {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut between = |least: f64, most: f64| least * (most / least).powf(random.f64());
     let mut text = format!(
@@ -77,15 +78,16 @@ fn launches(drawn: &Drawn, seed: u64) -> Vec<OnesidedLaunch> {
 }
 
 /// The known times of an operation, in ns.
-struct Known {
+pub struct Known {
     start: f64,
-    local: f64,
-    remote: Option<f64>,
+    pub local: f64,
+    pub remote: Option<f64>,
     /// The gap of an unlimited window, and of the window.
-    gaps: [f64; 2],
+    pub gaps: [f64; 2],
 }
 
-fn known(truth: &Truth, operation: Operation, bytes: usize) -> Known {
+/// Returns the known times of an operation of a size.
+pub fn known(truth: &Truth, operation: Operation, bytes: usize) -> Known {
     let ns = |ps: u64| ps as f64 / 1e3;
     let (o_s, o_r, g, l) = (ns(truth.o_s_ps), ns(truth.o_r_ps), ns(truth.g_ps), ns(truth.l_ps));
     let data = ns(truth.data_of(bytes));

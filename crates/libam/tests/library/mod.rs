@@ -1,5 +1,7 @@
 //! The library that was built with this test, and C programs that use it.
 
+#![allow(dead_code, reason = "each test and benchmark uses a part")]
+
 use netdyno_job::launching::{self, End};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

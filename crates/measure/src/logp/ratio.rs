@@ -2,7 +2,7 @@
 
 use super::data::LaunchData;
 use super::extract::each_launch;
-use crate::figure::Figure;
+use crate::pairing::{are_of_one_stratum, ratio_of_pairs};
 use crate::record::parameter::Status;
 use crate::record::{LayerResult, Ratio};
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ pub fn ratios(results: &[LayerResult], confidence: f64) -> Vec<Ratio> {
 }
 
 /// Returns the ratios of one signature to another one of the same interleaved run. Returns none if their
-/// launches are of different strata, because those differ in more than the layer.
+/// launches are of different strata.
 pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<Ratio> {
     let (Some(found_above), Some(found_below)) = (above.found.logp(), below.found.logp()) else {
         return Vec::new();
     };
-    if above.headline().map(|stratum| &stratum.name) != below.headline().map(|stratum| &stratum.name) {
+    if !are_of_one_stratum(above, below) {
         return Vec::new();
     }
     let [above_each, below_each] = [found_above, found_below].map(|found| by_launch(&found.launches));
@@ -30,22 +30,8 @@ pub fn ratio(above: &LayerResult, below: &LayerResult, confidence: f64) -> Vec<R
     let mut ratios = Vec::new();
     for (at, parameter) in ["rtt", "o_s", "o_r", last].into_iter().enumerate() {
         let pair = |(launch, above): (&usize, &[f64; 4])| Some((above[at], below_each.get(launch)?[at]));
-        let pairs = above_each.iter().filter_map(pair);
-        // Ratios of figures near 0 mean nothing, and omitting single pairs would select by the outcome.
-        let are_positive = pairs.clone().all(|(above, below)| above > 0.0 && below > 0.0);
-        if pairs.clone().next().is_none() || !are_positive {
-            continue;
-        }
-        let ratio = Figure::over(pairs.map(|(above, below)| above / below), confidence);
-        ratios.push(Ratio {
-            numerator: above.name(),
-            denominator: below.name(),
-            parameter: parameter.to_owned(),
-            value: ratio.value,
-            ci: ratio.ci,
-            pairs: ratio.launches,
-            to_reference: false,
-        });
+        let pairs = above_each.iter().filter_map(pair).collect();
+        ratios.extend(ratio_of_pairs(above, below, parameter, pairs, confidence));
     }
     ratios
 }

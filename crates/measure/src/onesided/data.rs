@@ -169,7 +169,7 @@ pub struct TransferData {
 
 impl TransferData {
     /// Returns the times until an operation is complete everywhere.
-    pub(super) fn complete_ns(&self) -> &Vec<f64> {
+    pub(crate) fn complete_ns(&self) -> &Vec<f64> {
         if self.remote_ns.is_empty() { &self.local_ns } else { &self.remote_ns }
     }
 }

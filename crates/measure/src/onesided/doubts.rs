@@ -12,18 +12,28 @@ use crate::stats::median;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
 pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) -> Vec<Doubt> {
-    let launches = &found.launches;
     let mut doubts = Vec::new();
     for operation in &found.operations {
         doubts.extend(without_local(operation, found.synchronisation));
-        doubts.extend(about_gap(operation));
+        doubts.extend(about_gap(operation, ("gap", "gap")));
         doubts.extend(bent(operation));
         doubts.extend(paced_by_calls(operation));
     }
-    doubts.extend(coarse_for_some(&times(found), median_timer(found)));
-    doubts.extend(preempted("initiator", launches.iter().map(|l| (l.preemptions, l.took_ns))));
-    doubts.extend(precision::doubt(&wanted(parameters, found, precision), launches.len(), precision));
+    doubts.extend(about_launches(&times(found), &wanted(parameters, found, precision), found, precision));
     doubts
+}
+
+/// Returns the warnings about the clock, the processor and the precision of `times`, of which `wanted` must be precise.
+pub(crate) fn about_launches(
+    times: &[(String, &Parameter)],
+    wanted: &[Wanted],
+    found: &Onesided,
+    precision: f64,
+) -> impl Iterator<Item = Doubt> {
+    let launches = &found.launches;
+    let coarse = coarse_for_some(times, median_timer(found));
+    let preempted = preempted("initiator", launches.iter().map(|l| (l.preemptions, l.took_ns)));
+    coarse.into_iter().chain(preempted).chain(precision::doubt(wanted, launches.len(), precision))
 }
 
 /// Warns that the synchronisation hides when the initiator's memory is free again.
@@ -39,10 +49,13 @@ fn without_local(operation: &OperationFigures, synchronisation: Option<Synchroni
     is_hidden.then(|| Doubt::about("local_hidden", "local", text()))
 }
 
-/// Returns the warnings about the gap of an operation.
-fn about_gap(operation: &OperationFigures) -> impl Iterator<Item = Doubt> {
+/// Returns the warnings about the gap of an operation. `figure` is its name, and its name in words.
+pub(crate) fn about_gap(
+    operation: &OperationFigures,
+    figure: (&str, &str),
+) -> impl Iterator<Item = Doubt> + use<> {
     let subject = operation.operation.name();
-    let stream = Stream { subject, things: "operations", figure: ("gap", "gap") };
+    let stream = Stream { subject, things: "operations", figure };
     let sizes = || operation.sizes.iter().map(|size| (size.size_bytes, &size.gap));
     let bound = stream.window_bound(sizes());
     bound.into_iter().chain(stream.hidden("gap_hidden", sizes().map(|(_, gap)| gap)))
@@ -78,7 +91,7 @@ fn paced_by_calls(operation: &OperationFigures) -> Option<Doubt> {
     Some(Doubt::about("processor_bound", "G", text))
 }
 
-fn median_timer(found: &Onesided) -> f64 {
+pub(crate) fn median_timer(found: &Onesided) -> f64 {
     median(found.launches.iter().map(|launch| launch.timer_ns))
 }
 

@@ -21,6 +21,13 @@ const CALLS: f64 = 0.9;
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their shapes.
 pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Option<Reading<Onesided>> {
+    let (parameters, found) = (Parameters::unobservable(), figures(data, confidence)?);
+    let doubts = doubts::find(&parameters, &found, precision);
+    Some(Reading { parameters, found, doubts })
+}
+
+/// Computes the figures alone.
+pub(crate) fn figures(data: &[OnesidedLaunch], confidence: f64) -> Option<Onesided> {
     let first = data.first().filter(|first| !first.shape.transfers.is_empty())?;
     let shape = &first.shape;
     // A record is a file that others may have written: its launches may differ in their shapes.
@@ -38,16 +45,13 @@ pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Opti
     let transfers = &shape.transfers;
     let rows: Vec<(usize, &TransferShape)> = transfers.iter().enumerate().collect();
     let operations = rows.chunk_by(|(_, one), (_, other)| one.operation == other.operation);
-    let found = Onesided {
+    Some(Onesided {
         level: first.level,
         synchronisation: first.synchronisation,
         memory: first.memory,
         operations: operations.map(|rows| launches.operation(rows)).collect(),
         launches: data.to_vec(),
-    };
-    let parameters = Parameters::unobservable();
-    let doubts = doubts::find(&parameters, &found, precision);
-    Some(Reading { parameters, found, doubts })
+    })
 }
 
 /// Several launches of the same shape.

@@ -34,7 +34,7 @@ const PILOT_ROW: u64 = 4;
 /// The longer of the last two rows of the pilot measurement has so many operations, or takes as long as a batch.
 const PILOT_ROW_AT_LEAST: u64 = 64;
 /// Bytes of the word of a fetching atomic operation.
-const WORD: usize = 8;
+pub(crate) const WORD: usize = 8;
 /// The largest number of passes.
 const PASSES_AT_MOST: usize = 50;
 
@@ -55,7 +55,7 @@ pub struct OnesidedPlan {
     pub seed: u64,
 }
 
-/// Runs one launch with `initiator`. `progress` receives the share that is done.
+/// Runs one launch with `initiator`, at every size. `progress` receives the share that is done.
 ///
 /// # Errors
 /// Returns an error if the layer fails.
@@ -64,10 +64,31 @@ pub fn run<I: Initiator>(
     plan: &OnesidedPlan,
     progress: &mut dyn FnMut(f64),
 ) -> Result<OnesidedLaunch, LayerError> {
+    run_at(initiator, plan, every_size, progress)
+}
+
+/// Returns the sizes of an operation up to the largest one.
+fn every_size(operation: Operation, largest: usize) -> Vec<usize> {
+    match operation {
+        Operation::FetchAdd => vec![WORD],
+        _ => powers::up_to(largest),
+    }
+}
+
+/// Runs one launch with `initiator`, at the sizes that `sizes` returns for an operation and the largest size.
+///
+/// # Errors
+/// Returns an error if the layer fails.
+pub(crate) fn run_at<I: Initiator>(
+    initiator: &mut I,
+    plan: &OnesidedPlan,
+    sizes: fn(Operation, usize) -> Vec<usize>,
+    progress: &mut dyn FnMut(f64),
+) -> Result<OnesidedLaunch, LayerError> {
     let mut bench = Bench::new(initiator, plan.budget_ns);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => choose(&mut bench, plan.largest_bytes, progress)?,
+        None => choose(&mut bench, plan.largest_bytes, sizes, progress)?,
     };
     let mut data = OnesidedLaunch {
         launch: plan.launch,
@@ -93,6 +114,7 @@ pub fn run<I: Initiator>(
 fn choose<I: Initiator>(
     bench: &mut Bench<'_, I>,
     largest: usize,
+    sizes: fn(Operation, usize) -> Vec<usize>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<OnesidedShape, LayerError> {
     let mut transfers = Vec::new();
@@ -100,11 +122,7 @@ fn choose<I: Initiator>(
         if !bench.layer.operations().contains(&operation) {
             continue;
         }
-        let sizes = match operation {
-            Operation::FetchAdd => vec![WORD],
-            _ => powers::up_to(largest.min(bench.layer.largest())),
-        };
-        for size_bytes in sizes {
+        for size_bytes in sizes(operation, largest.min(bench.layer.largest())) {
             transfers.push(pilot(bench, operation, size_bytes)?);
             progress(0.0);
         }

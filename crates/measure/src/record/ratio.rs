@@ -11,7 +11,8 @@ pub struct Ratio {
     pub numerator: String,
     /// The layer below the fraction bar.
     pub denominator: String,
-    /// The parameter: `rtt`, `o_s`, `o_r`; `g` if both are measured, otherwise `plateau`.
+    /// The parameter: `rtt`, `o_s`, `o_r`; `g` if both are measured, otherwise `plateau`. Of `memory` an access, as in
+    /// `read.blocking of 8 B`.
     pub parameter: String,
     /// Median of the ratios of the paired launches.
     pub value: f64,

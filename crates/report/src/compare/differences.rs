@@ -1,6 +1,7 @@
 //! Warnings about a comparison: reasons other than the layers that may explain a ratio.
 
 use crate::onesided::{level_in_words, memory_in_words, synchronisation_in_words};
+use netdyno_measure::onesided::record::Onesided;
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
@@ -49,23 +50,28 @@ fn of_hosts(prefix: &str, whose: &str, a: &Environment, b: &Environment) -> Vec<
     .collect()
 }
 
+/// Returns the one-sided operations of a result, of whichever verb they are.
+fn accesses(result: &LayerResult) -> Option<&Onesided> {
+    result.found.onesided().or_else(|| result.found.memory().map(|found| &found.0))
+}
+
 /// Returns the warnings about the settings in which two results differ.
 pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
     let lines = |lines: &Option<String>| text(lines).trim_end().replace('\n', "; ");
     let cpus = |result: &LayerResult| format!("{:?}", result.cpus);
     let level = |result: &LayerResult| {
-        let level = result.found.onesided().and_then(|found| found.level);
+        let level = accesses(result).and_then(|found| found.level);
         level.map_or("none", level_in_words).to_owned()
     };
     // A record of an earlier version has no synchronisation, because the memory was always locked.
     let synchronisation = |result: &LayerResult| {
-        let synchronisation = result.found.onesided().and_then(|found| found.synchronisation);
+        let synchronisation = accesses(result).and_then(|found| found.synchronisation);
         synchronisation_in_words(synchronisation.unwrap_or_default()).to_owned()
     };
     // The memory of an earlier version was always registered.
     let memory = |result: &LayerResult| {
-        let memory = result.found.onesided().and_then(|found| found.memory);
+        let memory = accesses(result).and_then(|found| found.memory);
         memory_in_words(memory.unwrap_or_default()).to_owned()
     };
     [

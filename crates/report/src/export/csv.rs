@@ -51,6 +51,7 @@ fn rows(result: &LayerResult) -> Vec<Row<'_>> {
         Found::Breakdown(_)
         | Found::Completion(_)
         | Found::Registration(_)
+        | Found::Memory(_)
         | Found::Onesided(_)
         | Found::Utilisation(_) => Vec::new(),
         Found::Logp(_) | Found::Contention(_) | Found::Overlap(_) | Found::Validate(_) => {

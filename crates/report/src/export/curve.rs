@@ -118,6 +118,7 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
         Found::Contention(found) => at_one_size(&found.plateau),
         Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
         Found::Completion(_)
+        | Found::Memory(_)
         | Found::Onesided(_)
         | Found::Overlap(_)
         | Found::Breakdown(_)

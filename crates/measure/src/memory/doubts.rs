@@ -1,0 +1,27 @@
+//! Warnings about the figures of accesses, because of the layer, the machine or the run.
+
+use super::record::RemoteMemory;
+use crate::onesided::doubts::{about_gap, about_launches, median_timer};
+use crate::precision::{self, Wanted};
+use crate::record::doubt::Doubt;
+use crate::record::parameter::{Parameter, Parameters};
+use crate::show::Bytes;
+
+/// Returns the warnings: a figure has another meaning than its name says, or is not precise.
+pub(super) fn find(found: &RemoteMemory, precision: f64) -> Vec<Doubt> {
+    let paces =
+        found.operations.iter().flat_map(|operation| about_gap(operation, ("pipelined", "pipelined time")));
+    let wanted = wanted(&Parameters::unobservable(), found, precision);
+    paces.chain(about_launches(&times(found), &wanted, found, precision)).collect()
+}
+
+/// Returns all figures with a value, with their names.
+fn times(found: &RemoteMemory) -> Vec<(String, &Parameter)> {
+    let rows = found.rows().into_iter().filter(|(_, time)| time.value_ns.is_some());
+    rows.map(|(access, time)| (format!("{} of {}", access.name(), Bytes(access.size_bytes)), time)).collect()
+}
+
+/// Returns all figures, which must be precise to a share of themselves.
+pub(crate) fn wanted(_parameters: &Parameters, found: &RemoteMemory, precision: f64) -> Vec<Wanted> {
+    precision::to_a_share(times(found), precision, median_timer(found))
+}
