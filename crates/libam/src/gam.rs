@@ -39,7 +39,7 @@ fn word(low: i32, high: i32) -> u64 {
 }
 
 fn job() -> Result<&'static Job, Refusal> {
-    job::job().ok_or_else(|| refuse(Code::NotInit, "call am_enable first"))
+    job::started().map_err(|_| refuse(Code::NotInit, "call am_enable first"))
 }
 
 /// Returns the rank that the message of this token comes from.
@@ -132,7 +132,8 @@ extern "C" fn am_request_words(
 ) -> c_int {
     answer_gam("am_request", || {
         let job = job()?;
-        let arguments = arguments([places::encode(function), a as u64, b as u64, c as u64, d as u64]);
+        let arguments =
+            arguments([places::encode_function(function)?, a as u64, b as u64, c as u64, d as u64]);
         job.endpoint.request(rank(job, to)?, short(CALL, &arguments), false)
     })
 }
@@ -154,7 +155,7 @@ extern "C" fn am_reply_words(
         }
         token.reply(short(
             CALL_BACK,
-            &arguments([places::encode(function), a as u64, b as u64, c as u64, d as u64]),
+            &arguments([places::encode_function(function)?, a as u64, b as u64, c as u64, d as u64]),
         ))
     })
 }

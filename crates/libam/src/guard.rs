@@ -1,4 +1,4 @@
-//! What every function that C calls begins with: a guard against panics, and checks of its arguments.
+//! The beginning of every function that C calls: a guard against panics, and checks of its arguments.
 
 use crate::code::{Code, OK};
 use crate::refusal::{Refusal, refuse};

@@ -1,7 +1,7 @@
 //! The job of this process: what its ranks have sent, and its end. `spmd` has what the program asks of it.
 
 use crate::code::Code;
-use crate::ending::kill;
+use crate::ending::{flush_output, kill};
 use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -11,6 +11,7 @@ use netdyno_stack::am::{Loss, PeerId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
+use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -60,7 +61,7 @@ pub struct Job {
     pub arrived: [Cell<u64>; ROUNDS],
     /// Gatherings that this rank has begun.
     pub gatherings: Cell<u64>,
-    /// What ranks have given, by gathering and rank.
+    /// The bytes that ranks have given, by gathering and rank.
     pub given: RefCell<HashMap<(u64, usize), Vec<u8>>>,
     /// The lengths of what is complete.
     pub complete: RefCell<HashMap<(u64, usize), usize>>,
@@ -87,12 +88,16 @@ pub fn job() -> Option<&'static Job> {
     JOB.get()
 }
 
-/// Returns the job.
+/// Returns the job, whose bundle this thread uses now.
 ///
 /// # Errors
 /// Returns `NotInit` before the start.
 pub fn started() -> Result<&'static Job, Refusal> {
-    job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))
+    let job =
+        job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))?;
+    // The bundle of AM_SEQ has no lock.
+    let _none = job.bundle.hold();
+    Ok(job)
 }
 
 impl Job {
@@ -106,7 +111,7 @@ impl Job {
         self.environment.get()?.get(name.to_bytes()).map(CString::as_c_str)
     }
 
-    /// Ends this rank: calls the callback, tells the launcher, and empties the output.
+    /// Ends this rank: calls the callback, empties the output, and tells the launcher.
     pub fn leave(&self, code: c_int) {
         if self.is_ending.replace(true) {
             return;
@@ -115,6 +120,8 @@ impl Job {
             // SAFETY: the program says that this is such a function.
             unsafe { callback(code) };
         }
+        // A launcher that gets an abort may kill this process at once.
+        flush_output();
         // A launcher that gets no abort is told the end of this rank, by the drop.
         let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
         if let Some(pmi) = pmi.filter(|_| code != 0) {
@@ -125,7 +132,7 @@ impl Job {
 
 /// Takes a message of another rank.
 pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, bytes: &[u8]) {
-    let Some(job) = job().filter(|job| std::ptr::eq(job.endpoint, endpoint)) else { return };
+    let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return };
     let name = endpoint.peers.borrow()[peer.index()].name;
     let Some(rank) = job.names.iter().position(|other| *other == name) else { return };
     match kind {
@@ -153,10 +160,21 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
     }
 }
 
+/// Ends this rank if the named endpoint is that of a rank, and the job has ended: a message that such a rank does not take
+/// is no error.
+pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
+    if let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint) && job.names.contains(name))
+        && let Some(Ended { code, .. }) = job.ended.get()
+    {
+        job.leave(code);
+        kill(code);
+    }
+}
+
 /// Takes the loss of a named endpoint. Returns whether it is that of a rank that has ended the job; the loss of another
 /// rank ends this one.
 pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
-    let Some(job) = job().filter(|job| std::ptr::eq(job.endpoint, endpoint)) else { return false };
+    let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     if job.is_ending.get() || job.ended.get().is_some() {
         return true;

@@ -9,7 +9,8 @@
 //!                                    <-------------------------------------------- address of its port
 //! ```
 //!
-//! A caller that says nothing or nonsense costs a thread for a few seconds, and there are few of these threads.
+//! A caller that says nothing or nonsense costs a thread for a second, one that knows a key for a few, and there are few of
+//! these threads. A caller that finds none calls again.
 
 use crate::name::Name;
 use crate::settings;
@@ -22,7 +23,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The beginning of a greeting.
 const GREETING: [u8; 8] = *b"ndam2/1\n";
@@ -30,8 +31,13 @@ const GREETING: [u8; 8] = *b"ndam2/1\n";
 const LONGEST: usize = 4096;
 /// Callers that are served at once.
 const CALLERS: usize = 64;
+/// Time for the greeting of a caller, and time for its offer after a greeting with the right key.
+const GREETING_TIME: Duration = Duration::from_secs(1);
+const OFFER_TIME: Duration = Duration::from_secs(10);
 /// Time for a step of a call that the lobby's thread answers.
 const STEP: Duration = Duration::from_secs(5);
+/// Time in which a caller calls again, if the lobby has too many callers.
+const CALL_AGAIN: Duration = Duration::from_secs(15);
 
 /// Answers to a greeting and to a call.
 pub const ACCEPTED: u8 = 0;
@@ -47,15 +53,21 @@ pub struct Call {
 }
 
 /// The calls for an endpoint that it has not answered yet.
-#[derive(Default)]
 pub struct Inbox {
-    calls: Mutex<Vec<Call>>,
+    /// `None` once the endpoint was freed.
+    calls: Mutex<Option<Vec<Call>>>,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self { calls: Mutex::new(Some(Vec::new())) }
+    }
 }
 
 /// Whether a call has come since the last [`take_news`].
 static HAS_NEWS: AtomicBool = AtomicBool::new(false);
 
-/// Reports whether a call has come that nobody has looked for yet. Costs next to nothing while there is none.
+/// Reports whether a call has come since the inboxes were last looked at. Costs next to nothing while there is none.
 #[inline]
 pub fn has_news() -> bool {
     // A call that this load misses is seen by a later poll.
@@ -71,12 +83,23 @@ pub fn take_news() {
 impl Inbox {
     /// Takes the calls that have come.
     pub fn take(&self) -> Vec<Call> {
-        std::mem::take(&mut held(&self.calls))
+        held(&self.calls).as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Hangs up on all callers, now and later.
+    pub fn close(&self) {
+        *held(&self.calls) = None;
     }
 
     fn put(&self, call: Call) {
-        held(&self.calls).push(call);
-        HAS_NEWS.store(true, Ordering::Relaxed);
+        if let Some(calls) = &mut *held(&self.calls) {
+            calls.push(call);
+            HAS_NEWS.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        held(&self.calls).as_ref().is_none_or(Vec::is_empty)
     }
 }
 
@@ -152,7 +175,7 @@ impl Lobby {
 
     /// Says that there are calls, if an inbox still has some: those for endpoints of other threads.
     pub fn keep_news(&self) {
-        if held(&self.inboxes).values().any(|inbox| !held(&inbox.calls).is_empty()) {
+        if held(&self.inboxes).values().any(|inbox| !inbox.is_empty()) {
             HAS_NEWS.store(true, Ordering::Relaxed);
         }
     }
@@ -182,10 +205,9 @@ impl Lobby {
 
     /// Takes a call and puts it into the inbox of the endpoint.
     fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(STEP))?;
         stream.set_write_timeout(Some(STEP))?;
         let mut greeting = [0; GREETING.len() + 8];
-        stream.read_exact(&mut greeting)?;
+        Timed::new(&stream, GREETING_TIME).read_exact(&mut greeting)?;
         let (version, identity) = greeting.split_at(GREETING.len());
         if version != GREETING {
             return stream.write_all(&[REFUSED]);
@@ -196,17 +218,41 @@ impl Lobby {
         };
         stream.write_all(&[&[ACCEPTED], &counted(machine::name().as_bytes())[..]].concat())?;
         let mut front = [0; Name::LEN + 1];
-        stream.read_exact(&mut front)?;
+        let mut offer = Timed::new(&stream, OFFER_TIME);
+        offer.read_exact(&mut front)?;
         let (name, wire) = front.split_at(Name::LEN);
         let wire = match wire {
             [0] => Wire::Shm,
             [1] => Wire::Udp,
             _ => return stream.write_all(&[REFUSED]),
         };
-        let address = read_counted(&mut stream)?;
+        let address = read_counted(&mut offer)?;
         let from = Name::decode(&std::array::from_fn(|at| name[at]));
         inbox.put(Call { from, wire, address, stream });
         Ok(())
+    }
+}
+
+/// A stream that is read until a time, however slowly the bytes come.
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl<'a> Timed<'a> {
+    fn new(stream: &'a TcpStream, time: Duration) -> Self {
+        Self { stream, until: Instant::now() + time }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
     }
 }
 
@@ -220,6 +266,18 @@ impl Calling {
     /// # Errors
     /// Returns an error if the process cannot be reached.
     pub fn begin(name: &Name) -> io::Result<Option<(Self, String)>> {
+        let began = Instant::now();
+        loop {
+            match Self::greet(name) {
+                Err(error) if is_dismissal(&error) && began.elapsed() < CALL_AGAIN => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                begun => return begun,
+            }
+        }
+    }
+
+    fn greet(name: &Name) -> io::Result<Option<(Self, String)>> {
         let mut stream = TcpStream::connect_timeout(&name.at().into(), STEP)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STEP))?;
@@ -266,6 +324,12 @@ impl Calling {
         self.0.set_nonblocking(false)?;
         read_counted(&mut self.0).map(Some)
     }
+}
+
+/// Reports whether a lobby has closed a connection without a word: it has too many callers, or this one was too slow.
+fn is_dismissal(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 /// Answers a call with the address of a port, or refuses it.

@@ -48,6 +48,25 @@ impl Lock {
             *is_taken = true;
             self.holder.store(thread, Ordering::Relaxed);
         }
+        self.deepen()
+    }
+
+    /// Takes the lock, unless another thread holds it.
+    pub fn try_take(&self) -> Option<Held<'_>> {
+        let thread = this_thread();
+        if self.holder.load(Ordering::Relaxed) != thread {
+            let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+            if *is_taken {
+                return None;
+            }
+            *is_taken = true;
+            self.holder.store(thread, Ordering::Relaxed);
+        }
+        Some(self.deepen())
+    }
+
+    /// Counts one more time that the holder has taken the lock.
+    fn deepen(&self) -> Held<'_> {
         self.depth.set(self.depth.get() + 1);
         Held(self)
     }
@@ -90,5 +109,17 @@ mod tests {
             }
         });
         assert_eq!(shared.1.get(), 4000);
+    }
+
+    #[test]
+    fn only_its_holder_takes_it_without_waiting() {
+        let shared = &Shared(Lock::default(), Cell::new(0));
+        let is_free_for_another =
+            || thread::scope(|scope| scope.spawn(|| shared.0.try_take().is_some()).join().unwrap());
+        let held = shared.0.try_take().unwrap();
+        drop(shared.0.try_take().unwrap());
+        assert!(!is_free_for_another());
+        drop(held);
+        assert!(is_free_for_another());
     }
 }

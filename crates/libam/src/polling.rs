@@ -1,21 +1,30 @@
 //! Bundles: polling and waiting for their endpoints, and the end of both.
 
 use crate::code::Code;
-use crate::lock::{Held, this_thread};
-use crate::objects::{BUNDLES, Bundle, Endpoint, Mask};
+use crate::lock::Held;
+use crate::objects::{BUNDLES, Bundle, Endpoint, Mask, for_each_unshared};
 use crate::refusal::{Refusal, refuse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::os::fd::AsFd;
+use std::ptr;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Time for which a thread that waits polls before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// Longest sleep of a thread that waits. Whoever wants a connection does not end the sleep.
+/// Longest sleep of a thread that waits. A call for a connection does not end the sleep.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The shortest and the longest nap of a thread that no peer wakes. Each nap in vain doubles the next one.
 const NAPS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(640)];
+
+thread_local! {
+    /// The messages that the bundles of these addresses had handled when this thread last returned from a wait. No address
+    /// is used twice.
+    static SEEN: RefCell<HashMap<usize, u64>> = RefCell::default();
+}
 
 impl Bundle {
     /// Frees the bundle with all its endpoints.
@@ -23,7 +32,10 @@ impl Bundle {
     /// # Errors
     /// Returns `InUse` if a handler of one of the endpoints runs.
     pub fn free(&self) -> Result<(), Refusal> {
+        let _held = self.hold();
         let endpoints = self.endpoints.borrow().clone();
+        // All or none of them.
+        endpoints.iter().try_for_each(|endpoint| endpoint.check_unused())?;
         endpoints.into_iter().try_for_each(Endpoint::free)?;
         self.has_ended.store(true, Ordering::Relaxed);
         BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !std::ptr::eq(*other, self));
@@ -35,7 +47,7 @@ impl Bundle {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn poll(&self) -> Result<usize, Refusal> {
-        self.user.store(this_thread(), Ordering::Relaxed);
+        let _held = self.hold();
         let (first, count) = {
             let endpoints = self.endpoints.borrow();
             (endpoints.first().copied(), endpoints.len())
@@ -50,10 +62,15 @@ impl Bundle {
     fn poll_many(&self) -> Result<usize, Refusal> {
         // A handler may free endpoints, so that the borrow may not last.
         let endpoints = self.endpoints.borrow().clone();
-        endpoints.into_iter().filter(|endpoint| !endpoint.has_ended.get()).map(Endpoint::poll).sum()
+        endpoints
+            .into_iter()
+            .filter(|endpoint| !endpoint.has_ended.load(Ordering::Relaxed))
+            .map(Endpoint::poll)
+            .sum()
     }
 
-    /// Waits until a message has been handled.
+    /// Waits until a message has been handled since this thread has last waited here. A message that another thread, or a
+    /// request of this one, has handled meanwhile counts too, because this thread may wait for what it has changed.
     ///
     /// # Errors
     /// Returns `Resource` in a handler, and if no event is set to end the wait.
@@ -68,9 +85,8 @@ impl Bundle {
         let [mut nap, longest_nap] = NAPS;
         loop {
             let held = self.hold();
-            let before = self.delivered();
             self.poll()?;
-            if self.delivered() != before {
+            if self.has_delivered() {
                 return Ok(());
             }
             if spun.elapsed() < SPIN {
@@ -85,9 +101,12 @@ impl Bundle {
         }
     }
 
-    /// Returns the number of messages that the endpoints have handled.
-    fn delivered(&self) -> u64 {
-        self.endpoints.borrow().iter().map(|endpoint| endpoint.delivered.get()).fold(0, u64::wrapping_add)
+    /// Reports whether the endpoints have handled messages since this thread has last asked.
+    fn has_delivered(&self) -> bool {
+        let endpoints = self.endpoints.borrow();
+        let delivered = endpoints.iter().map(|endpoint| endpoint.delivered.get()).fold(0, u64::wrapping_add);
+        let at = ptr::from_ref(self).addr();
+        SEEN.with_borrow_mut(|seen| seen.insert(at, delivered).unwrap_or(0) != delivered)
     }
 
     /// Sleeps until a message arrives. Other threads may use the bundle meanwhile. Returns false at once if nobody would end
@@ -114,6 +133,13 @@ impl Bundle {
     }
 }
 
+/// Reports whether this thread runs a handler.
+pub fn is_in_handler() -> bool {
+    let is_found = Cell::new(false);
+    for_each_unshared(|bundle| is_found.set(is_found.get() || bundle.is_in_handler()));
+    is_found.get()
+}
+
 /// Frees all bundles.
 ///
 /// # Errors
@@ -129,15 +155,27 @@ impl Endpoint {
     /// # Errors
     /// Returns `InUse` if one of its handlers runs.
     pub fn free(&'static self) -> Result<(), Refusal> {
-        let link = self.link.try_borrow_mut().ok().filter(|_| !self.tokens.are_lent());
-        let mut link = link.ok_or_else(|| refuse(Code::InUse, "a handler of the endpoint runs"))?;
-        self.bundle.get().remove(self)?;
-        self.has_ended.set(true);
+        self.check_unused()?;
+        self.bundle().remove(self)?;
+        self.has_ended.store(true, Ordering::Relaxed);
         self.lobby.remove(&self.name);
-        *link = None;
+        self.inbox.close();
+        *self.link.borrow_mut() = None;
         self.translations.borrow_mut().clear();
         self.peers.borrow_mut().clear();
         self.outgoing.borrow_mut().clear();
+        Ok(())
+    }
+
+    /// Checks that the endpoint may be freed or moved.
+    ///
+    /// # Errors
+    /// Returns `InUse` if one of its handlers runs.
+    pub fn check_unused(&self) -> Result<(), Refusal> {
+        // The handler of a message to the endpoint itself does not borrow the endpoint of the stack.
+        if self.tokens.are_lent() || self.link.try_borrow_mut().is_err() {
+            return Err(refuse(Code::InUse, "a handler of the endpoint runs"));
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What the program asks of its job: start, barrier, gathering, end.
+//! The functions of a job that the program calls: start, barrier, gathering, end.
 //!
 //! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
 

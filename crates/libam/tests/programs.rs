@@ -52,6 +52,18 @@ fn a_thread_waits_for_messages() {
 }
 
 #[test]
+fn threads_share_bundles() {
+    passes("bundles", &[1]);
+    passes("threads", &[1, 2]);
+    passes("freed", &[1]);
+}
+
+#[test]
+fn connections_of_strangers_keep_nobody_out() {
+    passes("strangers", &[2]);
+}
+
+#[test]
 fn functions_are_called_by_their_address() {
     passes("gam", &[1, 2, 3]);
 }
@@ -84,7 +96,30 @@ fn one_rank_ends_the_job_with_its_code() {
     for variables in [&[][..], UDP] {
         let Ended { end, output, .. } = library.run(&program, 3, &["1", "42"], variables);
         assert_eq!(end.code(), 42, "{end}: {output}");
-        assert!(output.contains("rank 1 ends with 42"), "{output}");
+        assert!(output.contains("last words of rank 1"), "{output}");
+    }
+}
+
+#[test]
+fn a_rank_ends_while_a_thread_of_it_reads() {
+    let library = Library::built();
+    let program = library.compile("reads");
+    for code in ["0", "3"] {
+        let Ended { end, took, output, errors } = library.run(&program, 2, &[code], &[]);
+        assert_eq!(end.code().to_string(), code, "{end}: {output}{errors}");
+        assert!(output.contains("ends"), "{output}");
+        assert!(took < Duration::from_secs(60), "{took:?}");
+    }
+}
+
+/// A message to a rank that has ended the job well is no error.
+#[test]
+fn a_rank_ends_the_job_while_others_send_to_it() {
+    let library = Library::built();
+    let program = library.compile("job");
+    for variables in [&[][..], UDP] {
+        let Ended { end, output, errors, .. } = library.run(&program, 3, &["1", "0", "flood"], variables);
+        assert!(end == End::Done && errors.is_empty(), "{end}: {output}{errors}");
     }
 }
 

@@ -3,14 +3,12 @@
 use crate::code::{Code, Status};
 use crate::lobby::{self, Call, Calling};
 use crate::name::Name;
-use crate::objects::{BUNDLES, Endpoint, Peer, State, Translation};
+use crate::objects::{Bundle, Endpoint, Peer, State, Translation, for_each_unshared};
 use crate::refusal::Refusal;
 use crate::settings;
 use netdyno_host::machine;
 use netdyno_stack::am::{self, PeerId, Wire};
 use std::fmt::Display;
-use std::ptr;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// Time for the answer of an endpoint that does not poll.
@@ -84,26 +82,13 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Answers the calls for this endpoint, and for the other endpoints of this thread: their callers wait, and this thread
-    /// may poll them later or never.
+    /// Answers the calls for this endpoint, and for the others that no other thread uses now: their callers wait, and this
+    /// thread may poll them later or never.
     #[cold]
     pub fn answer_calls(&'static self, link: &mut am::Endpoint<State>) {
         lobby::take_news();
         self.inbox.take().into_iter().for_each(|call| self.accept(link, call));
-        let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for bundle in bundles {
-            // The caller holds the lock of its own bundle.
-            if !ptr::eq(bundle, self.bundle.get()) && !bundle.is_of_this_thread() {
-                continue;
-            }
-            let endpoints = bundle.endpoints.borrow().clone();
-            for endpoint in endpoints {
-                // An endpoint that is not open yet, or in use further out in this thread, answers later.
-                if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
-                    endpoint.inbox.take().into_iter().for_each(|call| endpoint.accept(link, call));
-                }
-            }
-        }
+        for_each_unshared(Bundle::answer_further_calls);
         self.lobby.keep_news();
     }
 
@@ -149,5 +134,18 @@ impl Endpoint {
         use std::os::fd::AsFd;
         let link = self.link.try_borrow().ok()?;
         link.as_ref()?.as_fd().try_clone_to_owned().ok()
+    }
+}
+
+impl Bundle {
+    /// Answers the calls for all endpoints but those that are in use further out in this thread, or not open yet: these
+    /// answer later.
+    fn answer_further_calls(&self) {
+        let endpoints = self.endpoints.borrow().clone();
+        for endpoint in endpoints {
+            if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
+                endpoint.inbox.take().into_iter().for_each(|call| endpoint.accept(link, call));
+            }
+        }
     }
 }

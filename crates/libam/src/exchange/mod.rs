@@ -36,6 +36,11 @@ pub const CONTROL: u8 = 7;
 /// Indices of the handlers of the stack's replies.
 const REPLY: u8 = 0;
 const RETURNED: u8 = 1;
+/// The answer comes later, in pieces.
+const PROMISED: u8 = 2;
+/// Answers in pieces that a peer may owe to this endpoint before it waits with further requests to it. They bound the memory
+/// that the peer needs for them.
+const MOST_PROMISED: i64 = 64;
 
 /// Requests between two polls. The interface lets a request poll, so that a program that only sends makes progress.
 const REQUESTS_PER_POLL: u32 = 8;
@@ -62,10 +67,12 @@ pub fn handlers() -> Handlers<State> {
     handlers.on_request(REPLY_PIECE, |state: &mut State, request| state.0.gather(&request, 1));
     handlers.on_request(REPLY_LAST, |state: &mut State, request| {
         let body = state.0.gathered(&request, 1);
+        state.0.count_promise(request.peer(), -1);
         state.0.take(Source::Peer(request.peer()), false, request.words(), Body::Own(body), Answer::None);
     });
     handlers.on_request(RETURNED_REQUEST_LAST, |state: &mut State, request| {
         let body = state.0.gathered(&request, 1);
+        state.0.count_promise(request.peer(), -1);
         state.0.take_returned(Source::Peer(request.peer()), true, request.words(), body.bytes());
     });
     handlers.on_request(RETURNED_REPLY_LAST, |state: &mut State, request| {
@@ -81,6 +88,7 @@ pub fn handlers() -> Handlers<State> {
     handlers.on_reply(RETURNED, |state: &mut State, reply: Reply<'_>| {
         state.0.take_returned(Source::Peer(reply.peer()), true, reply.words(), reply.payload());
     });
+    handlers.on_reply(PROMISED, |state: &mut State, reply: Reply<'_>| state.0.count_promise(reply.peer(), 1));
     handlers
 }
 
@@ -105,7 +113,7 @@ impl Endpoint {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn poll(&'static self) -> Result<usize, Refusal> {
-        if self.bundle.get().is_in_handler() {
+        if self.bundle().is_in_handler() {
             return Err(in_handler());
         }
         self.unpolled.set(0);
@@ -163,7 +171,7 @@ impl Endpoint {
     pub fn poll_while_waiting(&'static self, link: &mut am::Endpoint<State>) {
         let mut handled = self.poll_link(link);
         // A handler may free endpoints.
-        let endpoints = self.bundle.get().endpoints.borrow().clone();
+        let endpoints = self.bundle().endpoints.borrow().clone();
         for endpoint in endpoints {
             // This endpoint is borrowed, and so is one that waits further out in this thread.
             if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
@@ -187,7 +195,13 @@ impl Endpoint {
         });
     }
 
-    /// Sends what waits, as long as there is room.
+    /// Counts an answer that a peer owes, or that has come. It may come before the promise.
+    fn count_promise(&self, peer: PeerId, more: i64) {
+        self.peers.borrow_mut()[peer.index()].promised += more;
+        self.promised.set(self.promised.get() + more);
+    }
+
+    /// Sends what waits, as long as there is room. A peer without room does not keep the others waiting.
     #[inline]
     fn push(&'static self, link: &mut am::Endpoint<State>) {
         if !self.outgoing.borrow().is_empty() {
@@ -198,7 +212,13 @@ impl Endpoint {
     #[cold]
     fn push_outgoing(&'static self, link: &mut am::Endpoint<State>) {
         let mut outgoing = self.outgoing.borrow_mut();
-        while let Some(message) = outgoing.front_mut() {
+        let mut full = Vec::new();
+        let mut at = 0;
+        while let Some(message) = outgoing.get_mut(at) {
+            if full.contains(&message.peer) {
+                at += 1;
+                continue;
+            }
             let piece = link.medium_bytes(message.peer);
             let rest = &message.payload[message.sent..];
             let is_last = rest.len() <= piece;
@@ -206,13 +226,16 @@ impl Endpoint {
             let (handler, words) =
                 if is_last { (message.last, message.words) } else { (message.piece, [0; 4]) };
             match link.try_request_medium(message.peer, handler, words, bytes) {
+                Ok(()) if is_last => drop(outgoing.remove(at)),
                 Ok(()) => message.sent += bytes.len(),
-                Err(RequestError::Full) => return,
+                Err(RequestError::Full) => {
+                    full.push(message.peer);
+                    if full.len() == self.peers.borrow().len() {
+                        return;
+                    }
+                }
                 // A poll reports the loss.
-                Err(_) => message.sent = usize::MAX,
-            }
-            if is_last || message.sent == usize::MAX {
-                outgoing.pop_front();
+                Err(_) => drop(outgoing.remove(at)),
             }
         }
     }

@@ -1,10 +1,11 @@
-//! What has arrived: messages go to their handlers, or back to their senders.
+//! Messages that have arrived: they go to their handlers, or back to their senders.
 
-use super::{RETURNED, RETURNED_REPLY_LAST, RETURNED_REQUEST_LAST};
+use super::{PROMISED, RETURNED, RETURNED_REPLY_LAST, RETURNED_REQUEST_LAST};
 use crate::calling;
 use crate::code::{Category, Status, opcode, operation};
 use crate::job;
 use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words, short_arguments, short_count};
+use crate::name::Name;
 use crate::objects::token::{About, Answer, Source, Token};
 use crate::objects::{Buffer, Endpoint, TAG_ALL, TAG_NONE};
 use netdyno_stack::am::{PeerId, PeerLost, Request};
@@ -201,9 +202,9 @@ impl Endpoint {
         match (source, answer) {
             (Source::Own, _) => self.take_returned(source, is_request, words, payload),
             (Source::Peer(peer), Answer::Slot(slot)) => {
-                let replied =
-                    slot.take().map(|request| request.reply_medium(RETURNED, words, payload).is_ok());
-                if replied != Some(true) {
+                let replied = slot.take().map(|request| request.reply_medium(RETURNED, words, payload));
+                if let Some(Err((_, request))) = replied {
+                    request.reply(PROMISED, []);
                     self.queue(peer, RETURNED_REQUEST_LAST, words, payload.to_vec());
                 }
             }
@@ -216,13 +217,18 @@ impl Endpoint {
     pub fn take_returned(&'static self, source: Source, is_request: bool, words: Words, payload: &[u8]) {
         let Ok((head, bytes)) = Head::read(words, payload) else { return };
         let Some(status) = head.status else { return };
-        self.return_to_program(source, is_request, &head, status, bytes);
+        let to = match source {
+            Source::Own => self.name,
+            Source::Peer(peer) => self.peers.borrow()[peer.index()].name,
+        };
+        self.return_to_program(source, &to, is_request, &head, status, bytes);
     }
 
-    /// Calls the handler of returned messages. Without one, the process ends.
+    /// Calls the handler of returned messages with a message to the endpoint `to`. Without a handler, the process ends.
     pub fn return_to_program(
         &'static self,
         source: Source,
+        to: &Name,
         is_request: bool,
         head: &Head,
         status: Status,
@@ -230,13 +236,12 @@ impl Endpoint {
     ) {
         self.statistics.borrow_mut().returned_messages += 1;
         let Some(function) = self.handler(0) else {
-            let whom = match source {
-                Source::Own => self.name,
-                Source::Peer(peer) => self.peers.borrow()[peer.index()].name,
-            };
+            if status == Status::Unreachable {
+                job::end_if_rank_has_left(self, to);
+            }
             let Head { handler, tag, arguments, count, .. } = head;
             job::fail(&format!(
-                "a message came back ({status}): {} to handler {handler} of endpoint {whom}, tag {:#x}, arguments {:?}; \
+                "a message came back ({status}): {} to handler {handler} of endpoint {to}, tag {:#x}, arguments {:?}; \
                  set handler 0 to handle this",
                 operation(head.category, is_request),
                 tag.unwrap_or(0),
@@ -265,6 +270,7 @@ impl Endpoint {
             let mut peers = self.peers.borrow_mut();
             let peer = &mut peers[lost.peer.index()];
             peer.is_lost = true;
+            self.promised.set(self.promised.get() - std::mem::take(&mut peer.promised));
             peer.name
         };
         self.outgoing.borrow_mut().retain(|message| message.peer != lost.peer);
@@ -281,7 +287,7 @@ impl Endpoint {
             count: 0,
             status: None,
         };
-        self.return_to_program(Source::Peer(lost.peer), true, &head, Status::Unreachable, &[]);
+        self.return_to_program(Source::Peer(lost.peer), &name, true, &head, Status::Unreachable, &[]);
     }
 }
 
@@ -291,7 +297,7 @@ fn about(head: &Head, is_request: bool, otherwise: u64) -> About {
     About { tag: head.tag.unwrap_or(otherwise), handler: head.handler, category: head.category, is_request }
 }
 
-/// What a handler and the callbacks get.
+/// The parameters of a handler and of the callbacks.
 struct Shape<'a> {
     head: &'a Head,
     is_request: bool,

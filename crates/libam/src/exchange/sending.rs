@@ -1,7 +1,10 @@
 //! Requests and replies of the program.
 
 use super::receiving::Body;
-use super::{REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL, WHOLE, in_handler};
+use super::{
+    MOST_PROMISED, PROMISED, REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL, WHOLE,
+    in_handler,
+};
 use crate::code::{Category, Code, Status};
 use crate::message::{Head, MAX_ARGUMENTS, ShortWords, Words, short_arguments, short_count};
 use crate::objects::token::{Answer, Source, Token};
@@ -69,7 +72,7 @@ impl Endpoint {
                 ));
             }
         };
-        if self.bundle.get().is_in_handler() {
+        if self.bundle().is_in_handler() {
             return Err(in_handler());
         }
         let head = message.head(Some(translation.tag));
@@ -82,8 +85,12 @@ impl Endpoint {
         let Ok(mut link) = self.link.try_borrow_mut() else { return Err(in_handler()) };
         let Some(link) = &mut *link else { return Err(not_open()) };
         let sent = self.peer_of(link, index as usize, translation).and_then(|peer| {
-            if is_asynchronous && !has_room(link, peer, &head, message.bytes.len()) {
+            let is_owed_much = self.is_owed_much(peer);
+            if is_asynchronous && (is_owed_much || !has_room(link, peer, &head, message.bytes.len())) {
                 return Ok(false);
+            }
+            if is_owed_much {
+                self.wait_for_answers(link, peer)?;
             }
             self.send(link, peer, &head, message).map(|()| true)
         });
@@ -95,7 +102,7 @@ impl Endpoint {
             }
             Ok(false) => Err(refuse(Code::NotSent, "the transfer would have to wait")),
             Err(status) => {
-                self.return_to_program(Source::Own, true, &head, status, message.bytes);
+                self.return_to_program(Source::Own, &translation.name, true, &head, status, message.bytes);
                 Ok(())
             }
         }
@@ -118,8 +125,9 @@ impl Endpoint {
     #[inline]
     fn try_request_short(&self, index: u32, [front, second, third]: ShortWords) -> Option<()> {
         let unpolled = self.unpolled.get();
-        let bundle = self.bundle.get();
-        if unpolled >= REQUESTS_PER_POLL || bundle.is_in_handler() || bundle.is_concurrent() {
+        let bundle = self.bundle();
+        let is_due = unpolled >= REQUESTS_PER_POLL || self.promised.get() >= MOST_PROMISED;
+        if is_due || bundle.is_in_handler() || !bundle.is_used_by_this_thread() {
             return None;
         }
         // SAFETY: nothing changes the translations meanwhile. A guard would be two more stores.
@@ -140,6 +148,24 @@ impl Endpoint {
     pub fn request_in_words(&'static self, index: u32, words: ShortWords) -> Result<(), Refusal> {
         let arguments = short_arguments(words);
         self.request(index, Outbound::short(words[0], &arguments)?, false)
+    }
+
+    /// Reports whether a peer owes this endpoint many answers in pieces.
+    #[inline]
+    fn is_owed_much(&self, peer: PeerId) -> bool {
+        self.promised.get() >= MOST_PROMISED && self.peers.borrow()[peer.index()].promised >= MOST_PROMISED
+    }
+
+    /// Polls until a peer owes fewer answers.
+    ///
+    /// # Errors
+    /// Returns `Unreachable` if the peer is lost.
+    #[cold]
+    fn wait_for_answers(&'static self, link: &mut am::Endpoint<State>, peer: PeerId) -> Result<(), Status> {
+        while self.is_owed_much(peer) {
+            self.poll_while_waiting(link);
+        }
+        if self.peers.borrow()[peer.index()].is_lost { Err(Status::Unreachable) } else { Ok(()) }
     }
 
     /// Handles a request of the endpoint to itself at once.
@@ -274,7 +300,8 @@ impl Token<'_, '_> {
             request.reply(REPLY, head.words());
         } else {
             let payload = message.payload(&head);
-            if request.reply_medium(REPLY, head.words(), &payload).is_err() {
+            if let Err((_, request)) = request.reply_medium(REPLY, head.words(), &payload) {
+                request.reply(PROMISED, []);
                 endpoint.queue(peer, REPLY_LAST, head.words(), payload);
             }
         }

@@ -19,7 +19,7 @@ const GOT: u8 = 204;
 /// A function that is told the end of a transfer: the process, the address, the bytes, and what the program gave.
 type Told = unsafe extern "C" fn(c_int, *mut c_void, c_int, *mut c_void);
 
-/// Who is told the end of a transfer, in this process.
+/// The function of this process that is called at the end of a transfer, and its arguments.
 #[derive(Clone, Copy)]
 struct End {
     with: c_int,
@@ -94,6 +94,8 @@ impl Transfer {
     fn store(&self, function: *const c_void, argument: *mut c_void) -> Result<(), Refusal> {
         let (job, len) = (job()?, self.len()?);
         let to = rank(job, self.with)?;
+        let function = if function.is_null() { 0 } else { places::encode_function(function)? };
+        let (argument, is_in_object) = places::encode_argument(argument);
         let mut at = 0;
         loop {
             let piece = (len - at).min(MAX_BYTES);
@@ -103,10 +105,10 @@ impl Transfer {
             let place = places::encode(self.there.wrapping_byte_add(at));
             let arguments = arguments([
                 place,
-                if is_last { places::encode(function) } else { 0 },
-                places::encode(argument),
+                if is_last { function } else { 0 },
+                argument,
                 places::encode(self.there),
-                len as u64,
+                len as u64 | u64::from(is_in_object) << 32,
             ]);
             let message = Outbound {
                 handler: STORE,
@@ -196,7 +198,7 @@ unsafe extern "C" fn am_get(
 #[rustfmt::skip]
 unsafe extern "C" fn stored(
     token: *const c_void, bytes: *const u8, len: usize,
-    p0: i32, p1: i32, f0: i32, f1: i32, a0: i32, a1: i32, b0: i32, b1: i32, l0: i32, _: i32,
+    p0: i32, p1: i32, f0: i32, f1: i32, a0: i32, a1: i32, b0: i32, b1: i32, l0: i32, is_in_object: i32,
 ) {
     quietly((), || {
         // SAFETY: the library passes a token.
@@ -204,7 +206,8 @@ unsafe extern "C" fn stored(
         let Some(place) = places::decode(word(p0, p1)) else { return };
         // SAFETY: the sender runs the same program and says that this is memory for its bytes.
         unsafe { place.cast::<u8>().copy_from_nonoverlapping(bytes, len) };
-        let ends = (places::decode_function(word(f0, f1)), places::decode(word(a0, a1)), places::decode(word(b0, b1)));
+        let argument = places::decode_argument(word(a0, a1), is_in_object != 0);
+        let ends = (places::decode_function(word(f0, f1)), argument, places::decode(word(b0, b1)));
         if let (Some(function), Some(argument), Some(at)) = ends {
             End { with: source(token), at, len: l0, function: function as *const c_void, argument }.tell();
         }

@@ -14,7 +14,8 @@ use netdyno_stack::am::{self, PeerId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use token::Tokens;
 
@@ -34,7 +35,7 @@ pub const FEWEST_TRANSLATIONS: usize = 256;
 /// The most translations of an endpoint: `AM_MaxNumTranslations()`.
 pub const MOST_TRANSLATIONS: usize = 1 << 16;
 
-/// What is set to wake a thread that waits.
+/// The event that wakes a thread that waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mask {
     /// `AM_NOEVENTS`.
@@ -53,8 +54,40 @@ pub struct Bundle {
     pub has_ended: AtomicBool,
     /// The handlers of its endpoints that run.
     pub running: Cell<u32>,
-    /// The thread that has polled it last. No other one uses the bundle of AM_SEQ meanwhile.
-    pub user: AtomicU64,
+    /// The thread that has used the bundle of AM_SEQ last.
+    user: AtomicU64,
+}
+
+/// Held by a thread that becomes the user of a bundle of AM_SEQ, and in [`for_each_unshared`].
+static USERS: Mutex<()> = Mutex::new(());
+
+/// Calls `work` with each bundle that no other thread uses now: this thread has used the bundle of AM_SEQ last, or the
+/// lock of the bundle of AM_PAR is free or its own. `work` calls no function of the program.
+pub fn for_each_unshared(work: impl Fn(&'static Bundle)) {
+    let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for bundle in bundles {
+        let held = bundle.lock.as_ref().map(Lock::try_take);
+        let is_unshared = match &held {
+            Some(held) => held.is_some(),
+            None => bundle.user.load(Ordering::Relaxed) == this_thread(),
+        };
+        if is_unshared {
+            work(bundle);
+        }
+    }
+}
+
+/// Closes the endpoints of the stack of all endpoints that no other thread uses now, because the process ends. Datagrams
+/// that are not acknowledged are sent again for a while. An endpoint whose handler runs stays open.
+pub fn close_all() {
+    for_each_unshared(|bundle| {
+        for endpoint in bundle.endpoints.borrow().iter() {
+            if let Ok(mut link) = endpoint.link.try_borrow_mut() {
+                *link = None;
+            }
+        }
+    });
 }
 
 // SAFETY: a bundle of AM_SEQ is used by one thread at a time, as the interface demands of programs. The functions of a
@@ -100,28 +133,36 @@ impl Bundle {
         self.running.get() > 0
     }
 
-    /// Reports whether several threads may use the bundle at once.
+    /// Reports whether the bundle is of AM_SEQ and this thread has used it last.
     #[inline]
-    pub fn is_concurrent(&self) -> bool {
-        self.lock.is_some()
-    }
-
-    /// Reports whether this thread may touch the bundle without a call of the program that says so: it has used the bundle of
-    /// AM_SEQ last.
-    pub fn is_of_this_thread(&self) -> bool {
+    pub fn is_used_by_this_thread(&self) -> bool {
         self.lock.is_none() && self.user.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// Takes the lock, if several threads use the bundle.
+    /// Takes the lock, if several threads use the bundle; else notes that this thread uses it.
     #[inline]
     pub fn hold(&self) -> Option<Held<'_>> {
-        self.lock.as_ref().map(Lock::take)
+        if let Some(lock) = &self.lock {
+            return Some(lock.take());
+        }
+        // Only this thread writes its own number here.
+        if self.user.load(Ordering::Relaxed) != this_thread() {
+            self.change_user();
+        }
+        None
+    }
+
+    #[cold]
+    fn change_user(&self) {
+        // The last user may be in `for_each_unshared`.
+        let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        self.user.store(this_thread(), Ordering::Relaxed);
     }
 
     /// Adds an endpoint.
     pub fn insert(&'static self, endpoint: &'static Endpoint) {
         self.endpoints.borrow_mut().push(endpoint);
-        endpoint.bundle.set(self);
+        endpoint.bundle.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
     }
 
     /// Removes an endpoint.
@@ -130,7 +171,7 @@ impl Bundle {
     /// Returns `Resource` if it is not in the bundle.
     pub fn remove(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
         let mut endpoints = self.endpoints.borrow_mut();
-        let at = endpoints.iter().position(|other| std::ptr::eq(*other, endpoint));
+        let at = endpoints.iter().position(|other| ptr::eq(*other, endpoint));
         endpoints.remove(at.ok_or_else(|| refuse(Code::Resource, "the endpoint is not in that bundle"))?);
         Ok(())
     }
@@ -155,8 +196,8 @@ pub struct Segment {
 /// An endpoint, `ep_t`. The memory of an endpoint is never given back, so that a handle of a freed one can be checked.
 pub struct Endpoint {
     magic: u64,
-    pub has_ended: Cell<bool>,
-    pub bundle: Cell<&'static Bundle>,
+    pub has_ended: AtomicBool,
+    bundle: AtomicPtr<Bundle>,
     pub name: Name,
     pub lobby: Arc<Lobby>,
     pub inbox: Arc<Inbox>,
@@ -173,6 +214,8 @@ pub struct Endpoint {
     pub callbacks: Cell<[Option<Function>; 2]>,
     pub tokens: Tokens,
     pub peers: RefCell<Vec<Peer>>,
+    /// Answers in pieces that all peers owe.
+    pub promised: Cell<i64>,
     /// Messages that found no room yet.
     pub outgoing: RefCell<VecDeque<Outgoing>>,
     /// The endpoint of the stack. `None` before `AM_SetExpectedResources`, and once freed.
@@ -196,14 +239,14 @@ impl Endpoint {
         let (inbox, name) = lobby.add().map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
         let endpoint: &'static Self = Box::leak(Box::new(Self {
             magic: MAGIC,
-            has_ended: Cell::new(false),
-            bundle: Cell::new(bundle),
+            has_ended: AtomicBool::new(false),
+            bundle: AtomicPtr::new(ptr::from_ref(bundle).cast_mut()),
             name,
             lobby,
             inbox,
             here,
             tag: Cell::new(TAG_NONE),
-            segment: Cell::new(Segment { address: std::ptr::null_mut(), len: 0 }),
+            segment: Cell::new(Segment { address: ptr::null_mut(), len: 0 }),
             handlers: [const { Cell::new(None) }; HANDLERS],
             translations: RefCell::new(vec![None; FEWEST_TRANSLATIONS]),
             statistics: RefCell::new(Statistics::INITIAL),
@@ -211,6 +254,7 @@ impl Endpoint {
             callbacks: Cell::new([None; 2]),
             tokens: Tokens::default(),
             peers: RefCell::default(),
+            promised: Cell::new(0),
             outgoing: RefCell::default(),
             link: RefCell::new(None),
             unpolled: Cell::new(0),
@@ -231,10 +275,45 @@ impl Endpoint {
     pub unsafe fn of(pointer: *const Self) -> Result<&'static Self, Refusal> {
         // SAFETY: the caller says so. The memory of endpoints stays.
         match unsafe { pointer.as_ref() } {
-            Some(endpoint) if endpoint.magic == MAGIC && !endpoint.has_ended.get() => Ok(endpoint),
+            Some(endpoint) if endpoint.magic == MAGIC && !endpoint.has_ended.load(Ordering::Relaxed) => {
+                Ok(endpoint)
+            }
             Some(_) => Err(refuse(Code::BadArg, "the endpoint was freed")),
             None => Err(refuse(Code::BadArg, "the endpoint is NULL")),
         }
+    }
+
+    /// Returns the bundle of the endpoint.
+    pub fn bundle(&self) -> &'static Bundle {
+        // SAFETY: it is the address of a bundle, whose memory stays.
+        unsafe { &*self.bundle.load(Ordering::Relaxed) }
+    }
+
+    /// Holds the bundle of the endpoint as [`Bundle::hold`] does.
+    #[inline]
+    pub fn hold(&self) -> Option<Held<'static>> {
+        loop {
+            let bundle = self.bundle();
+            let held = bundle.hold();
+            // Another thread may have moved the endpoint meanwhile.
+            if ptr::eq(bundle, self.bundle()) {
+                return held;
+            }
+        }
+    }
+
+    /// Moves the endpoint into another bundle.
+    ///
+    /// # Errors
+    /// Returns `Resource` if it is not in `from`, and `InUse` if one of its handlers runs.
+    pub fn change_bundle(&'static self, from: &'static Bundle, to: &'static Bundle) -> Result<(), Refusal> {
+        // In the order of their addresses, so that two moves in opposite directions do not wait for each other.
+        let (first, second) = if ptr::from_ref(from) < ptr::from_ref(to) { (from, to) } else { (to, from) };
+        let _held = (first.hold(), second.hold());
+        self.check_unused()?;
+        from.remove(self)?;
+        to.insert(self);
+        Ok(())
     }
 
     /// Reports whether the endpoint is open for messages.
@@ -256,7 +335,7 @@ impl Endpoint {
     }
 }
 
-/// What the stack gives its handlers.
+/// The state that the stack gives its handlers.
 pub struct State(pub &'static Endpoint);
 
 /// A connected endpoint, by the index of its [`PeerId`].
@@ -268,13 +347,15 @@ pub struct Peer {
     /// The tag of its translation.
     pub tag: Option<u64>,
     pub is_lost: bool,
+    /// Answers in pieces that it owes; fewer than none if they came before their promises.
+    pub promised: i64,
     /// The pieces of a request, and of a reply, that have arrived.
     pub pieces: [Buffer; 2],
 }
 
 impl Peer {
     pub fn new(name: Name, id: PeerId, translation: Option<usize>, tag: Option<u64>) -> Self {
-        Self { name, id, translation, tag, is_lost: false, pieces: Default::default() }
+        Self { name, id, translation, tag, is_lost: false, promised: 0, pieces: Default::default() }
     }
 }
 
@@ -317,16 +398,4 @@ pub struct Outgoing {
     pub payload: Vec<u8>,
     /// Bytes that were sent.
     pub sent: usize,
-}
-
-/// Closes the endpoints of the stack of all endpoints. Datagrams that are not acknowledged are sent again for a while. An
-/// endpoint whose handler runs stays open.
-pub fn close_all() {
-    for bundle in BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        for endpoint in bundle.endpoints.borrow().iter() {
-            if let Ok(mut link) = endpoint.link.try_borrow_mut() {
-                *link = None;
-            }
-        }
-    }
 }

@@ -28,7 +28,7 @@ pub enum Answer<'a, 'b> {
     Own,
 }
 
-/// What a handler may ask about its message.
+/// The properties of a message that its handler may ask for.
 #[derive(Clone, Copy)]
 pub struct About {
     pub tag: u64,
@@ -103,7 +103,7 @@ impl<'a, 'b> Token<'a, 'b> {
         let Some(slot) = endpoint.tokens.slots.get(nth) else { return };
         slot.token.set(ptr::from_ref(&token).cast());
         endpoint.tokens.running.set(nth + 1);
-        let bundle = endpoint.bundle.get();
+        let bundle = endpoint.bundle();
         bundle.running.set(bundle.running.get() + 1);
         let _ended = Ended { endpoint, bundle, nth };
         run(ptr::from_ref(slot).cast_mut().cast());

@@ -24,6 +24,9 @@ extern "C" fn AM_Init() -> c_int {
 extern "C" fn AM_Terminate() -> c_int {
     answer("AM_Terminate", || {
         check_initialized()?;
+        if polling::is_in_handler() {
+            return Err(refuse(Code::InUse, "a handler may not end the use of the library"));
+        }
         if terminate() { polling::free_all() } else { Ok(()) }
     })
 }
@@ -49,9 +52,7 @@ unsafe extern "C" fn AM_FreeBundle(bundle: *const Bundle) -> c_int {
     answer("AM_FreeBundle", || {
         check_initialized()?;
         // SAFETY: the program passes a handle of this library.
-        let bundle = unsafe { Bundle::of(bundle) }?;
-        let _held = bundle.hold();
-        bundle.free()
+        unsafe { Bundle::of(bundle) }?.free()
     })
 }
 

@@ -47,7 +47,7 @@ pub fn answer_with(
         check_initialized()?;
         // SAFETY: the program passes a handle of this library.
         let endpoint = unsafe { Endpoint::of(endpoint) }?;
-        let _held = endpoint.bundle.get().hold();
+        let _held = endpoint.hold();
         work(endpoint)
     })
 }
@@ -67,16 +67,7 @@ unsafe extern "C" fn AM_MoveEndpoint(
         check_initialized()?;
         // SAFETY: the program passes handles of this library.
         let (endpoint, from, to) = unsafe { (Endpoint::of(endpoint)?, Bundle::of(from)?, Bundle::of(to)?) };
-        if endpoint.link.try_borrow_mut().is_err() || endpoint.tokens.are_lent() {
-            return Err(refuse(Code::InUse, "a handler of the endpoint runs"));
-        }
-        {
-            let _held = from.hold();
-            from.remove(endpoint)?;
-        }
-        let _held = to.hold();
-        to.insert(endpoint);
-        Ok(())
+        endpoint.change_bundle(from, to)
     })
 }
 

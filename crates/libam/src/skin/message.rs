@@ -13,7 +13,7 @@ use crate::objects::token::{Source, Token};
 use crate::refusal::{Refusal, refuse};
 use std::ffi::{c_int, c_void};
 
-/// What the headers pass about a message, `struct amx_message`.
+/// A message as the headers pass it, `struct amx_message`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Given {

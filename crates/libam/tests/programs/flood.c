@@ -1,8 +1,10 @@
 /* A sender that is much faster than its receiver, in both directions at once; asynchronous transfers that find no room. */
 #include "check.h"
+#include <sys/resource.h>
 
-enum { COUNT = 20000 };
-static int handled, next, replied, stored;
+/* Answers of 65000 bytes; the one who gives them does not keep all of them at once. */
+enum { COUNT = 20000, ANSWERS = 2500, MOST_MEGABYTES = 64 };
+static int handled, next, replied, stored, answers;
 static char segment[65000], source[65000];
 
 static void take(void *token, int nth)
@@ -21,9 +23,18 @@ static void store(void *token, void *bytes, size_t len, int nth)
     stored++;
 }
 
+static void ask(void *token) { OK(AM_ReplyI0(token, 5, source, sizeof source)); }
+static void answered(void *token, void *bytes, size_t len)
+{
+    (void)token;
+    CHECK(bytes != NULL && len == sizeof source);
+    answers++;
+}
+
 int main(int argc, char **argv)
 {
     int nth, to, refused = 0, sent = 0;
+    struct rusage used;
     start(argc, argv);
     to = (me + 1) % ranks;
     OK(AM_SetHandler(endpoint, 1, take));
@@ -53,6 +64,15 @@ int main(int argc, char **argv)
     CHECK(me != 0 || (sent > 0 && refused > 0));
     OK(AMX_SPMDBroadcast(&sent, sizeof sent, 0));
     UNTIL(me != 1 || stored == sent);
+    OK(AM_SetHandler(endpoint, 4, ask));
+    OK(AM_SetHandler(endpoint, 5, answered));
+    OK(AMX_SPMDBarrier());
+    for (nth = 0; me == 0 && nth < ANSWERS; nth++)
+        OK(AM_Request0(endpoint, to, 4));
+    UNTIL(me != 0 || answers == ANSWERS);
+    OK(AMX_SPMDBarrier());
+    OK(getrusage(RUSAGE_SELF, &used));
+    CHECK(used.ru_maxrss < MOST_MEGABYTES * 1024);
     finish();
     return 1;
 }

@@ -37,6 +37,13 @@ static void stored(vnn_t from, void *address, int len, void *counter)
         CHECK(there[at] == (char)(at * 3 + len));
     ++*(int *)counter;
 }
+static void *argument;
+static void keep(vnn_t from, void *address, int len, void *given)
+{
+    CHECK(from >= 0 && address == (void *)there && len == 1);
+    argument = given;
+    stores++;
+}
 static void told(vnn_t to, void *address, int len, void *counter)
 {
     CHECK(to >= 0 && address == (void *)here && len >= 0);
@@ -86,6 +93,23 @@ int main(int argc, char **argv)
     CHECK(strcmp(heap, "heap") == 0);
     CHECK(am_store(to, here, there, -1, stored, &stores) == -1);
     CHECK(am_store(to, NULL, there, 1, stored, &stores) == -1);
+    /* An argument may be any number. A function must be of the program. */
+    for (nth = 0; nth < 5; nth++) {
+        void *const arguments[] = { (void *)-1, (void *)(intptr_t)-7, (void *)(1ULL << 63), (void *)5, heap };
+        int before = stores;
+        am_barrier();
+        CHECK(am_store(am_my_proc(), here, there, 1, keep, arguments[nth]) == 0);
+        am_wait_for(stores == before + 1);
+        CHECK(argument == arguments[nth]);
+        am_barrier();
+        CHECK(am_store(to, here, there, 1, keep, (void *)((intptr_t)-100 - nth)) == 0);
+        am_wait_for(stores == before + 2);
+        CHECK(argument == (void *)((intptr_t)-100 - nth));
+    }
+    am_barrier();
+    CHECK(am_request_0(to, NULL) == -1);
+    CHECK(am_request_0(to, (am_function_t)(intptr_t)heap) == -1);
+    CHECK(am_store(to, here, there, 1, (handler_mem_t)(intptr_t)heap, NULL) == -1);
     am_disable();
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Barrier, gathering, broadcast, the environment of rank 0, and the end: "job N CODE" ends by rank N with that code. */
+/* Barrier, gathering, broadcast, the environment of rank 0, and the end: "job N CODE" ends by rank N with that code, and
+ * "job N CODE flood" does so while the others send to rank N. */
 #include "check.h"
 
 static void callback(int code)
@@ -6,6 +7,8 @@ static void callback(int code)
     printf("rank %d ends with %d\n", me, code);
     fflush(stdout);
 }
+
+static void take(void *token) { (void)token; }
 
 int main(int argc, char **argv)
 {
@@ -16,6 +19,7 @@ int main(int argc, char **argv)
     setenv("NETDYNO_TEST_OF_RANK", marker, 1);
     start(argc, argv);
     OK(AMX_SPMDSetExitCallback(callback));
+    OK(AM_SetHandler(endpoint, 1, take));
     for (nth = 0; nth < 200; nth++)
         OK(AMX_SPMDBarrier());
     for (nth = 0; nth < sizeof lens / sizeof *lens; nth++) {
@@ -47,8 +51,14 @@ int main(int argc, char **argv)
     }
     CHECK(me != 0 || strcmp(marker, getenv("NETDYNO_TEST_OF_RANK")) == 0);
     CHECK(AMX_SPMDgetenvMaster("NETDYNO_TEST_OF_NOBODY") == NULL);
-    if (argc > 2 && me == atoi(argv[1]))
+    if (argc > 2 && me == atoi(argv[1])) {
+        /* The output is a file, so that this waits in a buffer. */
+        printf("last words of rank %d\n", me);
+        OK(AMX_SPMDSetExitCallback(NULL));
         AMX_SPMDExit(atoi(argv[2]));
+    }
+    while (argc > 3)
+        OK(AM_Request0(endpoint, atoi(argv[1]), 1));
     if (argc > 2)
         UNTIL(0);
     finish();

@@ -30,6 +30,45 @@ static void *send(void *which)
     return NULL;
 }
 
+/* Each of several threads waits for each message, which one of them handles. */
+enum { WAITERS = 3, ROUNDS = 100 };
+static volatile int is_set[ROUNDS];
+static pthread_barrier_t meeting;
+static void set(void *token, int nth)
+{
+    (void)token;
+    is_set[nth] = 1;
+}
+static void *wait_for_all(void *unused)
+{
+    int nth;
+    for (nth = 0; nth < ROUNDS; nth++) {
+        pthread_barrier_wait(&meeting);
+        while (!is_set[nth])
+            OK(AM_WaitSema(shared));
+        pthread_barrier_wait(&meeting);
+    }
+    return unused;
+}
+static void waiters_meet(void)
+{
+    pthread_t waiters[WAITERS];
+    int nth;
+    CHECK(pthread_barrier_init(&meeting, NULL, WAITERS + 1) == 0);
+    OK(AM_SetHandler(two[1], 3, set));
+    for (nth = 0; nth < WAITERS; nth++)
+        CHECK(pthread_create(&waiters[nth], NULL, wait_for_all, NULL) == 0);
+    for (nth = 0; nth < ROUNDS; nth++) {
+        pthread_barrier_wait(&meeting);
+        if (nth % 10 == 0)
+            usleep(1000);
+        OK(AM_Request1(two[0], 0, 3, nth));
+        pthread_barrier_wait(&meeting);
+    }
+    for (nth = 0; nth < WAITERS; nth++)
+        CHECK(pthread_join(waiters[nth], NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     int nth, to;
@@ -72,6 +111,7 @@ int main(int argc, char **argv)
         OK(AM_Poll(shared));
     for (nth = 0; nth < 2; nth++)
         CHECK(pthread_join(threads[nth], NULL) == 0);
+    waiters_meet();
     finish();
     return 1;
 }
