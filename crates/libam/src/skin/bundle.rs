@@ -101,8 +101,6 @@ unsafe extern "C" fn AM_Poll(bundle: *const Bundle) -> c_int {
     answer("AM_Poll", || {
         check_initialized()?;
         // SAFETY: the program passes a handle of this library.
-        let bundle = unsafe { Bundle::of(bundle) }?;
-        let _held = bundle.hold();
-        bundle.poll().map(|_| ())
+        unsafe { Bundle::of(bundle) }?.poll().map(|_| ())
     })
 }
