@@ -1,20 +1,21 @@
 //! The counts of an endpoint, `amx_stats_t`.
 
 use crate::code::Category;
+use std::cell::Cell;
 
 /// The counts of an endpoint, in the form of `am2.h`. Counts of three are by category.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Statistics {
-    pub requests_sent: [u64; 3],
-    pub replies_sent: [u64; 3],
+    requests_sent: [u64; 3],
+    replies_sent: [u64; 3],
     /// The transport repeats datagrams and shows nothing of it here, so that these three stay 0.
     requests_retransmitted: [u64; 3],
     replies_retransmitted: [u64; 3],
     replies_squashed: [u64; 3],
-    pub requests_received: [u64; 3],
-    pub replies_received: [u64; 3],
-    pub returned_messages: u64,
+    requests_received: [u64; 3],
+    replies_received: [u64; 3],
+    returned_messages: u64,
     out_of_order_requests: u64,
     out_of_order_replies: u64,
     request_min_latency: u64,
@@ -29,6 +30,72 @@ pub struct Statistics {
 
 /// Bytes of the four words that each message carries.
 const WORDS_BYTES: u64 = 32;
+
+/// The counts while they grow: by requests and replies, and by category. One store counts a message that has come, and two
+/// one that was sent.
+#[derive(Default)]
+pub struct Counts {
+    received: [[Cell<u64>; 3]; 2],
+    sent: [[Cell<u64>; 3]; 2],
+    /// Bytes of arguments and data.
+    data_bytes: [[Cell<u64>; 3]; 2],
+    returned: Cell<u64>,
+}
+
+fn add(to: &Cell<u64>, more: u64) {
+    to.set(to.get().wrapping_add(more));
+}
+
+impl Counts {
+    /// Counts a message that has come.
+    #[inline]
+    pub fn count_received(&self, is_request: bool, category: Category) {
+        add(&self.received[usize::from(!is_request)][category as usize], 1);
+    }
+
+    /// Counts a message that was sent, with `count` arguments and `len` bytes.
+    #[inline]
+    pub fn count_sent(&self, is_request: bool, category: Category, count: u8, len: usize) {
+        let (which, category) = (usize::from(!is_request), category as usize);
+        add(&self.sent[which][category], 1);
+        add(&self.data_bytes[which][category], 4 * u64::from(count) + len as u64);
+    }
+
+    /// Counts a message that has come back.
+    pub fn count_returned(&self) {
+        add(&self.returned, 1);
+    }
+
+    /// Sets all counts to 0.
+    pub fn reset(&self) {
+        let cells = [&self.received, &self.sent, &self.data_bytes];
+        cells.into_iter().flatten().flatten().for_each(|cell| cell.set(0));
+        self.returned.set(0);
+    }
+
+    /// Returns the counts for the program.
+    pub fn read(&self) -> Statistics {
+        let values = |cells: &[Cell<u64>; 3]| std::array::from_fn(|at| cells[at].get());
+        let total = |which: usize| -> [u64; 3] {
+            std::array::from_fn(|at| {
+                self.data_bytes[which][at].get() + WORDS_BYTES * self.sent[which][at].get()
+            })
+        };
+        Statistics {
+            requests_sent: values(&self.sent[0]),
+            replies_sent: values(&self.sent[1]),
+            requests_received: values(&self.received[0]),
+            replies_received: values(&self.received[1]),
+            returned_messages: self.returned.get(),
+            request_data_bytes_sent: values(&self.data_bytes[0]),
+            reply_data_bytes_sent: values(&self.data_bytes[1]),
+            request_total_bytes_sent: total(0),
+            reply_total_bytes_sent: total(1),
+            total_bytes_sent: [total(0), total(1)].iter().flatten().sum(),
+            ..Statistics::INITIAL
+        }
+    }
+}
 
 impl Statistics {
     /// The counts of a new endpoint.
@@ -53,24 +120,6 @@ impl Statistics {
         reply_total_bytes_sent: [0; 3],
         total_bytes_sent: 0,
     };
-
-    /// Counts a message that was sent, with `count` arguments and `len` bytes.
-    #[inline]
-    pub fn count_sent(&mut self, is_request: bool, category: Category, count: u8, len: usize) {
-        let at = category as usize;
-        let data = 4 * u64::from(count) + len as u64;
-        let total = data + WORDS_BYTES;
-        if is_request {
-            self.requests_sent[at] += 1;
-            self.request_data_bytes_sent[at] += data;
-            self.request_total_bytes_sent[at] += total;
-        } else {
-            self.replies_sent[at] += 1;
-            self.reply_data_bytes_sent[at] += data;
-            self.reply_total_bytes_sent[at] += total;
-        }
-        self.total_bytes_sent += total;
-    }
 
     /// Adds the counts of another endpoint.
     pub fn add(&mut self, other: &Self) {

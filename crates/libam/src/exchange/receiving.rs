@@ -79,15 +79,6 @@ impl Endpoint {
             && let Some(function) = self.handler(handler)
             && let [None, None] = self.callbacks.get()
         {
-            {
-                let mut statistics = self.statistics.borrow_mut();
-                let received = if is_request {
-                    &mut statistics.requests_received
-                } else {
-                    &mut statistics.replies_received
-                };
-                received[0] += 1;
-            }
             let about = About { tag, handler, category: Category::Short, is_request };
             let arguments = short_arguments([front, second, third]);
             Token::lend(self, Source::Peer(peer), about, answer, |token| {
@@ -95,19 +86,11 @@ impl Endpoint {
                 unsafe { calling::with_few(function, token, arguments, count) };
             });
             // After the handler, because each store before its reply makes the reply later.
-            self.count_received(is_request, Category::Short);
+            self.counts.count_received(is_request, Category::Short);
             self.delivered.set(self.delivered.get().wrapping_add(1));
             return;
         }
         self.take(Source::Peer(peer), is_request, words, Body::Lent(payload), answer);
-    }
-
-    #[inline]
-    fn count_received(&self, is_request: bool, category: Category) {
-        let mut statistics = self.statistics.borrow_mut();
-        let received =
-            if is_request { &mut statistics.requests_received } else { &mut statistics.replies_received };
-        received[category as usize] += 1;
     }
 
     /// Gives a message to its handler, or back to its sender.
@@ -125,7 +108,7 @@ impl Endpoint {
         }
         let len = bytes.len();
         if matches!(source, Source::Peer(_)) {
-            self.count_received(is_request, head.category);
+            self.counts.count_received(is_request, head.category);
         }
         let function = match self.checked(&head, len) {
             Ok(function) => function,
@@ -234,7 +217,7 @@ impl Endpoint {
         status: Status,
         bytes: &[u8],
     ) {
-        self.statistics.borrow_mut().returned_messages += 1;
+        self.counts.count_returned();
         let Some(function) = self.handler(0) else {
             if status == Status::Unreachable {
                 job::end_if_rank_has_left(self, to);

@@ -97,7 +97,7 @@ impl Endpoint {
         match sent {
             Ok(true) => {
                 let count = head.count;
-                self.statistics.borrow_mut().count_sent(true, message.category, count, message.bytes.len());
+                self.counts.count_sent(true, message.category, count, message.bytes.len());
                 Ok(())
             }
             Ok(false) => Err(refuse(Code::NotSent, "the transfer would have to wait")),
@@ -116,9 +116,7 @@ impl Endpoint {
         if self.try_request_short(index, words).is_none() {
             return false;
         }
-        if let Ok(mut statistics) = self.statistics.try_borrow_mut() {
-            statistics.count_sent(true, Category::Short, count, 0);
-        }
+        self.counts.count_sent(true, Category::Short, count, 0);
         true
     }
 
@@ -305,7 +303,7 @@ impl Token<'_, '_> {
                 endpoint.queue(peer, REPLY_LAST, head.words(), payload);
             }
         }
-        endpoint.statistics.borrow_mut().count_sent(false, message.category, head.count, message.bytes.len());
+        endpoint.counts.count_sent(false, message.category, head.count, message.bytes.len());
         Ok(())
     }
 
@@ -320,9 +318,7 @@ impl Token<'_, '_> {
             && let Some(request) = slot.take()
         {
             request.reply(REPLY, [tag, front, second, third]);
-            if let Ok(mut statistics) = self.endpoint.statistics.try_borrow_mut() {
-                statistics.count_sent(false, Category::Short, count, 0);
-            }
+            self.endpoint.counts.count_sent(false, Category::Short, count, 0);
             return true;
         }
         false

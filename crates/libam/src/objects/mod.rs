@@ -9,7 +9,7 @@ use crate::lock::{Held, Lock, this_thread};
 use crate::message::Words;
 use crate::name::Name;
 use crate::refusal::{Refusal, refuse};
-use crate::statistics::Statistics;
+use crate::statistics::Counts;
 use netdyno_stack::am::{self, PeerId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -207,7 +207,7 @@ pub struct Endpoint {
     pub segment: Cell<Segment>,
     pub handlers: [Cell<Option<Function>>; HANDLERS],
     pub translations: RefCell<Vec<Option<Translation>>>,
-    pub statistics: RefCell<Statistics>,
+    pub counts: Counts,
     /// The messages that have been given to handlers.
     pub delivered: Cell<u64>,
     /// Called before and after each handler.
@@ -249,7 +249,7 @@ impl Endpoint {
             segment: Cell::new(Segment { address: ptr::null_mut(), len: 0 }),
             handlers: [const { Cell::new(None) }; HANDLERS],
             translations: RefCell::new(vec![None; FEWEST_TRANSLATIONS]),
-            statistics: RefCell::new(Statistics::INITIAL),
+            counts: Counts::default(),
             delivered: Cell::new(0),
             callbacks: Cell::new([None; 2]),
             tokens: Tokens::default(),

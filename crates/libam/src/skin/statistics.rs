@@ -26,7 +26,7 @@ unsafe extern "C" fn AMX_GetEndpointStatistics(
 ) -> c_int {
     answer_with("AMX_GetEndpointStatistics", endpoint, |endpoint| {
         // SAFETY: the program has room for the counts there.
-        unsafe { Out::new(statistics)?.put(*endpoint.statistics.borrow()) };
+        unsafe { Out::new(statistics)?.put(endpoint.counts.read()) };
         Ok(())
     })
 }
@@ -34,7 +34,7 @@ unsafe extern "C" fn AMX_GetEndpointStatistics(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMX_ResetEndpointStatistics(endpoint: *const Endpoint) -> c_int {
     answer_with("AMX_ResetEndpointStatistics", endpoint, |endpoint| {
-        *endpoint.statistics.borrow_mut() = Statistics::INITIAL;
+        endpoint.counts.reset();
         Ok(())
     })
 }

@@ -33,6 +33,7 @@ static void answered(void *token, void *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
+    amx_stats_t counts;
     int nth, to, refused = 0, sent = 0;
     struct rusage used;
     start(argc, argv);
@@ -47,6 +48,10 @@ int main(int argc, char **argv)
     for (nth = 0; nth < COUNT; nth++)
         OK(AM_Request1(endpoint, to, 1, nth));
     UNTIL(handled == COUNT && replied == (COUNT + 2) / 3);
+    OK(AMX_GetEndpointStatistics(endpoint, &counts));
+    CHECK(counts.RequestsSent[0] == COUNT && counts.RequestsReceived[0] == COUNT);
+    CHECK(counts.RepliesSent[0] == (COUNT + 2) / 3 && counts.RepliesReceived[0] == (COUNT + 2) / 3);
+    CHECK(counts.RequestDataBytesSent[0] == 4 * COUNT && counts.ReturnedMessages == 0);
     OK(AMX_SPMDBarrier());
     /* While rank 1 sleeps, there is soon no room at it. */
     if (me == 1)
