@@ -22,7 +22,7 @@ pub const GATHER: u64 = 1;
 pub const EXIT: u64 = 2;
 pub const HELLO: u64 = 3;
 /// The most bytes that a rank gives.
-const MOST_GIVEN: u64 = 1 << 30;
+pub const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
 /// Whether a rank has ended the job: [`Job::ended`] has more about it.

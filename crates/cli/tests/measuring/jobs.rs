@@ -8,6 +8,7 @@ use netdyno_job::shared_files::SharedFiles;
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,6 +33,17 @@ fn job(compiler: &Path, procs: &str, args: &[&str]) -> Command {
 fn record(output: Output) -> Record {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
+}
+
+/// Runs a job whose processes end at once. About one in 500 kills MPICH's mpiexec by SIGPIPE, which writes to a process that
+/// has ended. Such a run says nothing about netdyno and is repeated.
+fn output_at_once(job: &mut Command) -> Output {
+    loop {
+        let output = job.output().unwrap();
+        if output.status.signal() != Some(Signal::PIPE.as_raw()) {
+            return output;
+        }
+    }
 }
 
 /// Returns the command's own error, which appears once for any number of processes.
@@ -117,7 +129,7 @@ fn what_is_wrong_is_said_once() {
             ("1", &["logp", "--over", "mpi"], 2, "start netdyno by it"),
         ] {
             let began = Instant::now();
-            let line = error_of(job(&compiler, procs, args).output().unwrap(), code);
+            let line = error_of(output_at_once(&mut job(&compiler, procs, args)), code);
             assert!(line.contains(says), "{args:?}: {line}");
             assert!(began.elapsed() < LONG);
         }
@@ -139,7 +151,7 @@ fn a_launcher_of_another_library_is_told() {
     let line = error_of(alone.output().unwrap(), 2);
     assert!(line.contains("through MPI") && line.contains("/nowhere/mpicc"), "{line}");
     let mut together = job(&compiler, "2", &["logp", "--over", "mpi"]);
-    let line = error_of(together.env("NETDYNO_MPICC", "/nowhere/mpicc").output().unwrap(), 2);
+    let line = error_of(output_at_once(together.env("NETDYNO_MPICC", "/nowhere/mpicc")), 2);
     assert!(line.contains("process 0 of 2") && line.contains("/nowhere/mpicc"), "{line}");
 }
 
@@ -278,7 +290,7 @@ fn a_job_reaches_across_hosts() {
         // An unreachable address is an error.
         let args = ["logp", "--over", "udp", "--bind", "127.0.0.1"];
         let Some(mut job) = job_across(&network, &compiler, folder.path(), "2", &args) else { continue };
-        let line = error_of(job.output().unwrap(), 1);
+        let line = error_of(output_at_once(&mut job), 1);
         assert!(line.contains("127.0.0.1") && line.contains("--bind"), "{line}");
     }
 }
