@@ -9,7 +9,7 @@ use crate::refusal::{Refusal, refuse};
 use netdyno_job::pmi::Pmi;
 use netdyno_stack::am::{Loss, PeerId};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::OnceLock;
@@ -63,8 +63,8 @@ pub struct Job {
     pub gatherings: Cell<u64>,
     /// The bytes that ranks have given, by gathering and rank.
     pub given: RefCell<HashMap<(u64, usize), Vec<u8>>>,
-    /// The lengths of what is complete.
-    pub complete: RefCell<HashMap<(u64, usize), usize>>,
+    /// The gatherings and ranks whose bytes have all come.
+    pub complete: RefCell<HashSet<(u64, usize)>>,
     /// What the ranks have told that have ended.
     pub ended: Cell<Option<Ended>>,
     /// Whether this rank waits for others in a barrier or gathering.
@@ -146,7 +146,7 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
             let given = given.entry((a, rank)).or_default();
             given.extend_from_slice(bytes);
             if given.len() as u64 >= b {
-                job.complete.borrow_mut().insert((a, rank), given.len());
+                job.complete.borrow_mut().insert((a, rank));
             }
         }
         EXIT => {

@@ -193,7 +193,7 @@ impl Job {
         }
         let others = (0..self.ranks).filter(|rank| *rank != self.rank);
         for rank in others {
-            self.wait(|| self.complete.borrow().contains_key(&(nth, rank)), |ended| ended.gatherings <= nth)?;
+            self.wait(|| self.complete.borrow().contains(&(nth, rank)), |ended| ended.gatherings <= nth)?;
         }
         Ok((0..self.ranks)
             .map(|rank| if rank == self.rank { mine.to_vec() } else { self.taken(nth, rank) })
@@ -212,7 +212,7 @@ impl Job {
             }
             return Ok(mine);
         }
-        self.wait(|| self.complete.borrow().contains_key(&(nth, root)), |ended| ended.gatherings <= nth)?;
+        self.wait(|| self.complete.borrow().contains(&(nth, root)), |ended| ended.gatherings <= nth)?;
         Ok(self.taken(nth, root))
     }
 

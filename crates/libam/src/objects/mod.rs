@@ -46,7 +46,7 @@ pub enum Mask {
 
 /// A bundle, `eb_t`. The memory of a bundle is never given back, so that a handle of a freed one can be checked.
 pub struct Bundle {
-    magic: Cell<u64>,
+    magic: u64,
     /// The lock of `AM_PAR`; `None` of `AM_SEQ`.
     lock: Option<Lock>,
     pub mask: Cell<Mask>,
@@ -101,7 +101,7 @@ impl Bundle {
     /// Makes a bundle; `is_concurrent` says that several threads use it at once.
     pub fn allocate(is_concurrent: bool) -> &'static Self {
         let bundle: &'static Self = Box::leak(Box::new(Self {
-            magic: Cell::new(BUNDLE_MAGIC),
+            magic: BUNDLE_MAGIC,
             lock: is_concurrent.then(Lock::default),
             mask: Cell::new(Mask::NoEvents),
             endpoints: RefCell::default(),
@@ -123,7 +123,7 @@ impl Bundle {
     pub unsafe fn of<'a>(pointer: *const Self) -> Result<&'a Self, Refusal> {
         // SAFETY: the caller says so. The memory of bundles stays.
         let bundle = unsafe { pointer.as_ref() }.ok_or_else(|| refuse(Code::BadArg, "the bundle is NULL"))?;
-        let lives = bundle.magic.get() == BUNDLE_MAGIC && !bundle.has_ended.load(Ordering::Relaxed);
+        let lives = bundle.magic == BUNDLE_MAGIC && !bundle.has_ended.load(Ordering::Relaxed);
         if lives { Ok(bundle) } else { Err(refuse(Code::BadArg, "the bundle was freed")) }
     }
 
