@@ -119,7 +119,7 @@ pub fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance
     match distance? {
         Distance::Same => Some(Doubt::new(
             "same_processor",
-            format!("both processes share a processor and {}: the figures are about scheduling", bench.wait),
+            format!("both ends share a processor and {}: the figures are about scheduling", bench.wait),
         )),
         Distance::SmtSibling => Some(Doubt::new(
             "smt_sibling",

@@ -7,7 +7,7 @@ use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
-use clap::Args;
+use clap::{Arg, Args};
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::breakdown::data::BreakdownLaunch;
 use netdyno_measure::breakdown::extract::extract;
@@ -35,11 +35,31 @@ const MEANINGLESS: [&str; 6] = ["faults", "dials", "profile", "peer", "bind", "w
 /// System calls, a plain exchange, and each operation of the layer, with its steps and the part that no step
 /// explains (docs/breakdown.md).
 #[derive(Debug, Args)]
-#[command(mut_args(|arg| if MEANINGLESS.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg }))]
+#[command(mut_args(of_breakdown))]
 pub struct BreakdownArgs {
     /// What is measured, and how.
     #[command(flatten)]
     pub bench: BenchArgs,
+}
+
+/// Hides options without a meaning, and says of others what they mean where one process is both ends.
+fn of_breakdown(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        id if MEANINGLESS.contains(&id) => arg.hide(true),
+        "precision" => arg.long_help(
+            "Stop at intervals this narrow\n\nHalf the width of an interval, as a share of the operation: of \
+             the whole operation, and of each of its steps.",
+        ),
+        "launches" => arg.help("Start this many fresh processes for each layer, at least").long_help(
+            "Start this many fresh processes for each layer, at least\n\nMore are started until the precision \
+             or the time is reached.",
+        ),
+        "cpus" => arg.help("Run the two ends of round trips on these processors, as in 0,1").long_help(
+            "Run the two ends of round trips on these processors, as in 0,1\n\nBy default two that are near each \
+             other. Both ends are threads of one process. Everything but round trips runs on the first.",
+        ),
+        _ => arg,
+    }
 }
 
 /// Measures and writes the result.

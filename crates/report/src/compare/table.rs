@@ -13,7 +13,9 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.wrapped(&source(&comparison.b), "B  ", "   ");
     lines.wrapped(&method(comparison), "", "");
     lines.blank();
-    lines.wrapped(&row(["parameter", "A", "B", "B / A", ""]), "  ", "    ");
+    let rows = comparison.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |it| (pair, it)));
+    let columns = Columns::of(rows.map(|(pair, compared)| name(pair, compared)));
+    lines.wrapped(&columns.row(["parameter", "A", "B", "B / A", ""]), "  ", "    ");
     lines.rule();
     for (at, pair) in comparison.comparisons.iter().enumerate() {
         if at > 0 {
@@ -21,7 +23,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
         }
         lines.wrapped(&title(pair), "", "    ");
         for compared in &pair.parameters {
-            lines.wrapped(&line(pair, compared), "  ", "    ");
+            lines.wrapped(&line(&columns, pair, compared), "  ", "    ");
         }
     }
     lines.rule();
@@ -77,19 +79,40 @@ pub(crate) fn title(pair: &Pair) -> String {
     format!("{}  {}, {} B, {wait}, {launches}", layers(pair), pair.verb, pair.size_bytes)
 }
 
-fn line(pair: &Pair, compared: &Compared) -> String {
-    let name = if compared.size_bytes == pair.size_bytes {
+fn line(columns: &Columns, pair: &Pair, compared: &Compared) -> String {
+    let figure = |figure: &SideFigure| value(figure, &compared.unit);
+    let cells = [&name(pair, compared), &figure(&compared.a), &figure(&compared.b), &compared.in_words()];
+    columns.row([cells[0], cells[1], cells[2], cells[3], words(compared)])
+}
+
+/// Names a parameter, with its size if that is not the size of the pair.
+fn name(pair: &Pair, compared: &Compared) -> String {
+    if compared.size_bytes == pair.size_bytes {
         compared.parameter.clone()
     } else {
         format!("{} {} B", compared.parameter, compared.size_bytes)
-    };
-    let figure = |figure: &SideFigure| value(figure, &compared.unit);
-    row([&name, &figure(&compared.a), &figure(&compared.b), &compared.in_words(), words(compared)])
+    }
 }
 
-fn row(cells: [&str; 5]) -> String {
-    let [name, a, b, ratio, words] = cells;
-    format!("{name:<15}{a:>12} {b:>12}   {ratio:<21}  {words}").trim_end().to_owned()
+/// The widths of the columns, in characters.
+struct Columns {
+    name: usize,
+    figure: usize,
+}
+
+impl Columns {
+    /// Makes room for these names. Long names take it from the figures, so that a line still fits into 80
+    /// characters.
+    fn of(names: impl Iterator<Item = String>) -> Self {
+        let name = names.map(|name| name.chars().count()).fold(14, usize::max).min(23) + 1;
+        Self { name, figure: if name > 15 { 10 } else { 12 } }
+    }
+
+    fn row(&self, cells: [&str; 5]) -> String {
+        let Self { name: n, figure: f } = *self;
+        let [name, a, b, ratio, words] = cells;
+        format!("{name:<n$}{a:>f$} {b:>f$}   {ratio:<21}  {words}").trim_end().to_owned()
+    }
 }
 
 /// Returns a figure with its unit, with `≤` before a bound.
