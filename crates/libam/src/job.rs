@@ -67,6 +67,8 @@ pub struct Job {
     pub complete: RefCell<HashSet<(u64, usize)>>,
     /// What the ranks have told that have ended.
     pub ended: Cell<Option<Ended>>,
+    /// The ranks that have closed their endpoints and told no end of the job.
+    pub closed: RefCell<HashSet<usize>>,
     /// Whether this rank waits for others in a barrier or gathering.
     pub is_meeting: Cell<bool>,
     /// Whether this rank ends.
@@ -130,6 +132,11 @@ impl Job {
     }
 }
 
+/// Reports whether an endpoint is that of the job.
+pub fn is_of_job(endpoint: &Endpoint) -> bool {
+    job().is_some_and(|job| ptr::eq(job.endpoint, endpoint))
+}
+
 /// Takes a message of another rank.
 pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, bytes: &[u8]) {
     let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return };
@@ -171,13 +178,18 @@ pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
     }
 }
 
-/// Takes the loss of a named endpoint. Returns whether it is that of a rank that has ended the job; the loss of another
-/// rank ends this one.
+/// Takes the loss of a named endpoint. Returns whether it is that of a rank that has ended the job. The loss of another
+/// rank ends this one, unless that rank has closed its endpoint.
 pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     if job.is_ending.get() || job.ended.get().is_some() {
         return true;
+    }
+    if loss == Loss::Closed {
+        // It is missed only where this rank waits for it. Then the message that it did not take is that of the barrier.
+        job.closed.borrow_mut().insert(rank);
+        return job.is_meeting.get();
     }
     fail(&format!("rank {rank} of {} is lost: {loss}", job.ranks))
 }
@@ -199,11 +211,14 @@ pub fn end_failed() -> ! {
     kill(1)
 }
 
-/// Tells the launcher that this process ends, when it returns from `main` or calls `exit`.
+/// Tells the launcher that this process ends, when it returns from `main` or calls `exit`. After `AM_Terminate` the others
+/// learn that the endpoint is closed, and take it for no failure.
 pub fn at_exit() {
-    if let Some(job) = job()
-        && let Ok(mut pmi) = job.pmi.try_borrow_mut()
-    {
+    let Some(job) = job() else { return };
+    if job.endpoint.has_ended.load(Ordering::Relaxed) {
+        job.close_endpoint();
+    }
+    if let Ok(mut pmi) = job.pmi.try_borrow_mut() {
         *pmi = None;
     }
 }

@@ -1,6 +1,7 @@
 //! Bundles: polling and waiting for their endpoints, and the end of both.
 
 use crate::code::Code;
+use crate::job;
 use crate::lock::Held;
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask, for_each_unshared};
 use crate::refusal::{Refusal, refuse};
@@ -160,6 +161,10 @@ impl Endpoint {
         self.has_ended.store(true, Ordering::Relaxed);
         self.lobby.remove(&self.name);
         self.inbox.close();
+        // The end of the job is told over its endpoint, also after AM_Terminate.
+        if job::is_of_job(self) {
+            return Ok(());
+        }
         *self.link.borrow_mut() = None;
         self.translations.borrow_mut().clear();
         self.peers.borrow_mut().clear();

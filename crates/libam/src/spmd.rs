@@ -3,7 +3,7 @@
 //! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
 
 use crate::code::Code;
-use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, MOST_GIVEN, ROUNDS, at_exit, job};
+use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, MOST_GIVEN, ROUNDS, at_exit, fail, job};
 use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -19,6 +19,7 @@ use std::ffi::CString;
 use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bytes of a piece of what a rank gives. It fits into a datagram.
@@ -27,6 +28,7 @@ const PIECE: usize = 1024;
 const MOST_RANKS: usize = 1 << ROUNDS;
 /// Unanswered requests to a rank, if the program asks for none.
 const OUTSTANDING: u32 = 64;
+
 /// Starts the job that a launcher has started this process for. Without a launcher the process is the only rank.
 ///
 /// # Errors
@@ -100,6 +102,7 @@ pub fn start(outstanding: u32) -> Result<&'static Job, Refusal> {
         given: RefCell::default(),
         complete: RefCell::default(),
         ended: Cell::new(None),
+        closed: RefCell::default(),
         is_meeting: Cell::new(false),
         is_ending: Cell::new(false),
         callback: Cell::new(None),
@@ -141,16 +144,24 @@ impl Job {
         for rank in self.rank + 1..self.ranks {
             self.send(rank, [HELLO, 0, 0, 0], &[])?;
         }
-        self.wait(|| self.endpoint.peers.borrow().len() >= self.ranks - 1, |_| true)
+        self.wait(None, || self.endpoint.peers.borrow().len() >= self.ranks - 1, |_| true)
     }
 
-    /// Polls until `is_over`. Ends this rank if a rank has ended that this one needs for it.
-    fn wait(&self, is_over: impl Fn() -> bool, is_needed: impl Fn(&Ended) -> bool) -> Result<(), Refusal> {
+    /// Polls until `is_over`, for a message of rank `of`. Ends this rank if a rank has ended that this one needs for it.
+    fn wait(
+        &self,
+        of: Option<usize>,
+        is_over: impl Fn() -> bool,
+        is_needed: impl Fn(&Ended) -> bool,
+    ) -> Result<(), Refusal> {
         self.is_meeting.set(true);
         while !is_over() {
             if self.bundle.poll()? == 0 {
                 if let Some(ended) = self.ended.get().filter(&is_needed) {
                     self.exit(ended.code);
+                }
+                if let Some(rank) = of.filter(|rank| self.closed.borrow().contains(rank)) {
+                    fail(&format!("waits for rank {rank} of {}, which has closed its endpoint", self.ranks));
                 }
                 if let Ok(Some(link)) = self.endpoint.link.try_borrow_mut().as_deref_mut() {
                     link.idle(Duration::from_millis(10));
@@ -167,7 +178,7 @@ impl Job {
     /// # Errors
     /// Returns `Resource` in a handler.
     pub fn barrier(&self) -> Result<(), Refusal> {
-        self.check_outside_handler()?;
+        self.check_may_wait()?;
         let nth = self.barriers.get() + 1;
         self.barriers.set(nth);
         let mut distance = 1;
@@ -176,7 +187,12 @@ impl Job {
                 break;
             }
             self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
-            self.wait(|| self.arrived[round].get() >= nth, |ended| ended.barriers < nth)?;
+            let before = (self.rank + self.ranks - distance) % self.ranks;
+            self.wait(
+                Some(before),
+                || self.arrived[round].get() >= nth,
+                |ended| ended.barriers < nth,
+            )?;
             distance *= 2;
         }
         Ok(())
@@ -193,7 +209,7 @@ impl Job {
         }
         let others = (0..self.ranks).filter(|rank| *rank != self.rank);
         for rank in others {
-            self.wait(|| self.complete.borrow().contains(&(nth, rank)), |ended| ended.gatherings <= nth)?;
+            self.wait_for_gift(nth, rank)?;
         }
         Ok((0..self.ranks)
             .map(|rank| if rank == self.rank { mine.to_vec() } else { self.taken(nth, rank) })
@@ -212,20 +228,28 @@ impl Job {
             }
             return Ok(mine);
         }
-        self.wait(|| self.complete.borrow().contains(&(nth, root)), |ended| ended.gatherings <= nth)?;
+        self.wait_for_gift(nth, root)?;
         Ok(self.taken(nth, root))
     }
 
+    /// Waits until a rank has given everything.
+    fn wait_for_gift(&self, nth: u64, rank: usize) -> Result<(), Refusal> {
+        let is_complete = || self.complete.borrow().contains(&(nth, rank));
+        self.wait(Some(rank), is_complete, |ended| ended.gatherings <= nth)
+    }
+
     fn begin_gathering(&self) -> Result<u64, Refusal> {
-        self.check_outside_handler()?;
+        self.check_may_wait()?;
         let nth = self.gatherings.get();
         self.gatherings.set(nth + 1);
         Ok(nth)
     }
 
-    /// Refuses what a handler may not do, also where no message would be sent.
-    fn check_outside_handler(&self) -> Result<(), Refusal> {
-        if self.bundle.is_in_handler() {
+    /// Refuses what a handler may not do, or nobody after the end of the endpoint, also where no message would be sent.
+    fn check_may_wait(&self) -> Result<(), Refusal> {
+        if self.endpoint.has_ended.load(Ordering::Relaxed) {
+            Err(refuse(Code::NotInit, "the endpoint of the job was freed"))
+        } else if self.bundle.is_in_handler() {
             Err(refuse(Code::Resource, "a handler may not wait for other ranks"))
         } else {
             Ok(())
@@ -254,6 +278,7 @@ impl Job {
         self.is_ending.set(true);
         // A handler that calls this keeps its endpoint.
         let _ = polling::free_all();
+        self.close_endpoint();
         at_exit();
     }
 }

@@ -123,6 +123,27 @@ fn a_rank_ends_the_job_while_others_send_to_it() {
     }
 }
 
+/// A rank may call AM_Terminate before the end of the job. A rank that then returns from `main` is missed by those alone
+/// that wait for it.
+#[test]
+fn the_library_may_be_terminated_before_the_job_ends() {
+    let library = Library::built();
+    let program = library.compile("terminated");
+    for variables in [&[][..], UDP] {
+        for (how, ranks, code, says) in [
+            ("exit", 3, 0, ""),
+            ("exit", 1, 0, ""),
+            ("code", 3, 3, ""),
+            ("return", 3, 0, ""),
+            ("missed", 2, 1, "rank 1: waits for rank 0 of 2, which has closed its endpoint"),
+        ] {
+            let Ended { end, output, errors, .. } = library.run(&program, ranks, &[how], variables);
+            assert_eq!(end.code(), code, "{how}: {output}{errors}");
+            assert!(errors.contains(says) && errors.is_empty() == says.is_empty(), "{how}: {errors}");
+        }
+    }
+}
+
 #[test]
 fn a_killed_rank_ends_the_job() {
     let library = Library::built();

@@ -44,7 +44,15 @@ impl Job {
         // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
         // borrowed.
         close_all();
+        self.close_endpoint();
         kill(code)
+    }
+
+    /// Closes the endpoint of the job, which may have left its bundle. A handler keeps it.
+    pub fn close_endpoint(&self) {
+        if let Ok(mut link) = self.endpoint.link.try_borrow_mut() {
+            *link = None;
+        }
     }
 }
 

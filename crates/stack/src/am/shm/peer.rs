@@ -342,7 +342,7 @@ impl ShmPeer {
         Ok(1)
     }
 
-    /// Sends a pending credit, while the program is idle.
+    /// Sends a pending credit, while the program is idle or when it closes.
     pub(in crate::am) fn settle(&mut self) {
         if self.check_connected().is_ok() && self.outbox.ledger.is_owing() {
             self.outbox.credit();
@@ -397,6 +397,7 @@ impl ShmPeer {
     /// Disconnects a peer that is still connected.
     pub(in crate::am) fn disconnect(&mut self) {
         if self.check_connected().is_ok() {
+            self.settle();
             self.lose(Loss::Closed);
         }
     }
@@ -414,6 +415,8 @@ impl ShmPeer {
 
 impl Drop for ShmPeer {
     fn drop(&mut self) {
+        // The peer learns which of its requests were handled.
+        self.settle();
         self.say_closed();
     }
 }
