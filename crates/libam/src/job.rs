@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::ending::{flush_output, kill};
+use crate::lobby::End;
 use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -113,6 +114,23 @@ impl Job {
         self.environment.get()?.get(name.to_bytes()).map(CString::as_c_str)
     }
 
+    /// Returns what this rank tells of its end. A handler may end the job within a barrier or gathering, which this rank then
+    /// has not taken part in.
+    pub fn own_end(&self, code: c_int) -> End {
+        let [barriers, gatherings] = [self.barriers.get(), self.gatherings.get()]
+            .map(|begun| begun.saturating_sub(u64::from(self.is_meeting.get())));
+        [code as u64, barriers, gatherings]
+    }
+
+    /// Takes the end of the job that a rank has told.
+    fn take_end(&self, [code, barriers, gatherings]: End) {
+        let now = Ended { code: code as c_int, when: Instant::now(), barriers, gatherings };
+        let ended = self.ended.get().unwrap_or(now);
+        let (barriers, gatherings) = (ended.barriers.min(barriers), ended.gatherings.min(gatherings));
+        self.ended.set(Some(Ended { barriers, gatherings, ..ended }));
+        HAS_ENDED.store(true, Ordering::Relaxed);
+    }
+
     /// Ends this rank: calls the callback, empties the output, and tells the launcher.
     pub fn leave(&self, code: c_int) {
         if self.is_ending.replace(true) {
@@ -156,14 +174,15 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
                 job.complete.borrow_mut().insert((a, rank));
             }
         }
-        EXIT => {
-            let now = Ended { code: a as c_int, when: Instant::now(), barriers: b, gatherings: c };
-            let ended = job.ended.get().unwrap_or(now);
-            let (barriers, gatherings) = (ended.barriers.min(b), ended.gatherings.min(c));
-            job.ended.set(Some(Ended { barriers, gatherings, ..ended }));
-            HAS_ENDED.store(true, Ordering::Relaxed);
-        }
+        EXIT => job.take_end([a, b, c]),
         _ => {}
+    }
+}
+
+/// Takes the ends of the job that ranks have told without a message, if this is the endpoint of the job.
+pub fn take_ends(endpoint: &Endpoint) {
+    if let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) {
+        endpoint.inbox.take_ends().into_iter().for_each(|end| job.take_end(end));
     }
 }
 
@@ -183,6 +202,7 @@ pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
 pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
+    take_ends(endpoint);
     if job.is_ending.get() || job.ended.get().is_some() {
         return true;
     }

@@ -9,6 +9,13 @@
 //!                                    <-------------------------------------------- address of its port
 //! ```
 //!
+//! A rank that ends the job in a handler cannot send messages, so it calls here too. It sends the end instead of an address:
+//!
+//! ```text
+//! own name, END, the end             ----->    puts the end into the inbox
+//!                                    <-----    accepted
+//! ```
+//!
 //! A caller that says nothing or nonsense costs a thread for a second, one that knows a key for a few, and there are few of
 //! these threads. A caller that finds none calls again.
 
@@ -42,6 +49,8 @@ const CALL_AGAIN: Duration = Duration::from_secs(15);
 /// Answers to a greeting and to a call.
 pub const ACCEPTED: u8 = 0;
 pub const REFUSED: u8 = 1;
+/// In the place of a wire: the call tells the end of the job.
+const END: u8 = 2;
 
 /// A call for an endpoint.
 pub struct Call {
@@ -52,15 +61,19 @@ pub struct Call {
     pub stream: TcpStream,
 }
 
+/// The end of the job, as a rank tells it: the exit code, the barriers and the gatherings of that rank.
+pub type End = [u64; 3];
+
 /// The calls for an endpoint that it has not answered yet.
 pub struct Inbox {
     /// `None` once the endpoint was freed.
     calls: Mutex<Option<Vec<Call>>>,
+    ends: Mutex<Vec<End>>,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { calls: Mutex::new(Some(Vec::new())) }
+        Self { calls: Mutex::new(Some(Vec::new())), ends: Mutex::default() }
     }
 }
 
@@ -86,6 +99,16 @@ impl Inbox {
         held(&self.calls).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Takes the ends of the job that ranks have told.
+    pub fn take_ends(&self) -> Vec<End> {
+        std::mem::take(&mut *held(&self.ends))
+    }
+
+    fn put_end(&self, end: End) {
+        held(&self.ends).push(end);
+        HAS_NEWS.store(true, Ordering::Relaxed);
+    }
+
     /// Hangs up on all callers, now and later.
     pub fn close(&self) {
         *held(&self.calls) = None;
@@ -99,7 +122,7 @@ impl Inbox {
     }
 
     fn is_empty(&self) -> bool {
-        held(&self.calls).as_ref().is_none_or(Vec::is_empty)
+        held(&self.calls).as_ref().is_none_or(Vec::is_empty) && held(&self.ends).is_empty()
     }
 }
 
@@ -224,6 +247,12 @@ impl Lobby {
         let wire = match wire {
             [0] => Wire::Shm,
             [1] => Wire::Udp,
+            [END] => {
+                let mut end = [[0; 8]; 3];
+                end.iter_mut().try_for_each(|word| offer.read_exact(word))?;
+                inbox.put_end(end.map(u64::from_le_bytes));
+                return stream.write_all(&[ACCEPTED]);
+            }
             _ => return stream.write_all(&[REFUSED]),
         };
         let address = read_counted(&mut offer)?;
@@ -301,6 +330,16 @@ impl Calling {
         let wire = u8::from(wire != Wire::Shm);
         self.0.write_all(&[&own.encode()[..], &[wire], &counted(address)].concat())?;
         self.0.set_nonblocking(true)
+    }
+
+    /// Sends the own name, and the end of the job. Waits until it was taken.
+    ///
+    /// # Errors
+    /// Returns an error if the process is gone.
+    pub fn tell_end(&mut self, own: &Name, end: End) -> io::Result<()> {
+        let end = end.map(u64::to_le_bytes).concat();
+        self.0.write_all(&[&own.encode()[..], &[END], &end].concat())?;
+        self.0.read_exact(&mut [0])
     }
 
     /// Returns the address of the other port, once the endpoint has answered. An empty address refuses the call.

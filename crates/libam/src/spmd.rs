@@ -188,11 +188,7 @@ impl Job {
             }
             self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
             let before = (self.rank + self.ranks - distance) % self.ranks;
-            self.wait(
-                Some(before),
-                || self.arrived[round].get() >= nth,
-                |ended| ended.barriers < nth,
-            )?;
+            self.wait(Some(before), || self.arrived[round].get() >= nth, |ended| ended.barriers < nth)?;
             distance *= 2;
         }
         Ok(())

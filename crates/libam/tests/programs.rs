@@ -101,6 +101,20 @@ fn one_rank_ends_the_job_with_its_code() {
 }
 
 #[test]
+fn a_handler_ends_the_job_with_its_code() {
+    let library = Library::built();
+    let program = library.compile("ends");
+    for variables in [&[][..], UDP] {
+        for (ranks, code) in [(1, 0), (2, 0), (4, 0), (3, 5)] {
+            let Ended { end, output, errors, .. } =
+                library.run(&program, ranks, &[&code.to_string()], variables);
+            assert_eq!(end.code(), code, "{ranks} ranks: {output}{errors}");
+            assert!(output.is_empty() && errors.is_empty(), "{ranks} ranks: {output}{errors}");
+        }
+    }
+}
+
+#[test]
 fn a_rank_ends_while_a_thread_of_it_reads() {
     let library = Library::built();
     let program = library.compile("reads");

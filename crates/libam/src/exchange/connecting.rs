@@ -1,6 +1,7 @@
 //! Connections to named endpoints: made when the first message is sent, by a call to the lobby of the other process.
 
 use crate::code::{Code, Status};
+use crate::job;
 use crate::lobby::{self, Call, Calling};
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint, Peer, State, Translation, for_each_unshared};
@@ -87,6 +88,7 @@ impl Endpoint {
     #[cold]
     pub fn answer_calls(&'static self, link: &mut am::Endpoint<State>) {
         lobby::take_news();
+        job::take_ends(self);
         self.inbox.take().into_iter().for_each(|call| self.accept(link, call));
         for_each_unshared(Bundle::answer_further_calls);
         self.lobby.keep_news();

@@ -4,10 +4,12 @@ use super::CONTROL;
 use crate::code::Code;
 use crate::ending::kill;
 use crate::job::{EXIT, Job, has_ended, job};
+use crate::lobby::{Calling, End};
 use crate::message::Words;
 use crate::objects::close_all;
 use crate::refusal::{Refusal, refuse};
 use std::ffi::c_int;
+use std::io;
 use std::time::Duration;
 
 /// A rank that ends well leaves the others this time for what needs no messages.
@@ -34,10 +36,12 @@ impl Job {
 
     /// Ends the job with a code, at all ranks.
     pub fn exit(&self, code: c_int) -> ! {
-        if !self.is_ending.get() && self.endpoint.link.try_borrow_mut().is_ok() {
+        if !self.is_ending.get() {
+            let may_send = self.endpoint.link.try_borrow_mut().is_ok();
+            let end = self.own_end(code);
             for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
                 // A rank that is lost needs not be told.
-                let _ = self.send(rank, [EXIT, code as u64, self.barriers.get(), self.gatherings.get()], &[]);
+                let _ = if may_send { self.send_end(rank, end) } else { self.call_end(rank, end) };
             }
         }
         self.leave(code);
@@ -46,6 +50,19 @@ impl Job {
         close_all();
         self.close_endpoint();
         kill(code)
+    }
+
+    fn send_end(&self, rank: usize, [code, barriers, gatherings]: End) -> Result<(), Refusal> {
+        self.send(rank, [EXIT, code, barriers, gatherings], &[])
+    }
+
+    /// Tells the end from a handler, in which no message can be sent.
+    fn call_end(&self, rank: usize, end: End) -> Result<(), Refusal> {
+        let failed = |error: io::Error| Refusal::new(Code::Resource, error.to_string());
+        match Calling::begin(&self.names[rank]).map_err(failed)? {
+            Some((mut calling, _)) => calling.tell_end(&self.endpoint.name, end).map_err(failed),
+            None => Ok(()),
+        }
     }
 
     /// Closes the endpoint of the job, which may have left its bundle. A handler keeps it.

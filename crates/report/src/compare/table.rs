@@ -13,7 +13,8 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.wrapped(&source(&comparison.b), "B  ", "   ");
     lines.wrapped(&method(comparison), "", "");
     lines.blank();
-    let rows = comparison.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |it| (pair, it)));
+    let rows =
+        comparison.comparisons.iter().flat_map(|pair| pair.parameters.iter().map(move |it| (pair, it)));
     let columns = Columns::of(rows.map(|(pair, compared)| name(pair, compared)));
     lines.wrapped(&columns.row(["parameter", "A", "B", "B / A", ""]), "  ", "    ");
     lines.rule();
