@@ -4,7 +4,9 @@
 //! A copy that overlaps a concurrent write returns a mixture of old and new bytes. The race is no undefined
 //! behaviour, because every copy uses relaxed atomic bytes.
 
-use crate::copy::{FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, store_in_order};
+use crate::copy::{
+    FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, copy_to_slice, store_in_order,
+};
 use crate::pages::page_bytes;
 use crate::region::{CONTROL_BYTES, Region};
 use crate::segment::{NONCE_LEN, Segment, SegmentError, open_segment};
@@ -129,7 +131,7 @@ impl Bytes {
         let at = self.at(offset, into.len());
         // SAFETY: `at` checked the range, and all access to it is by atomic copies. `into` is borrowed
         // exclusively.
-        unsafe { copy(at.as_ptr(), into.as_mut_ptr(), into.len()) };
+        unsafe { copy_to_slice(at.as_ptr(), into) };
     }
 
     /// Copies `len` bytes from `offset` to offset `at` of `to`.

@@ -47,6 +47,26 @@ pub(crate) unsafe fn copy_slice(from: &[u8], to: *mut u8) {
     unsafe { copy_from::<false>(from.as_ptr(), to, from.len()) };
 }
 
+/// Copies bytes of shared memory to this thread.
+///
+/// # Safety
+/// `from` must be readable for as many bytes, which do not overlap `to`. Other threads access them by such copies and by
+/// atomics only.
+#[inline]
+pub(crate) unsafe fn copy_to_slice(from: *const u8, to: &mut [u8]) {
+    // Tools that check each access require that bytes stored one by one are also loaded one by one.
+    if !cfg!(any(miri, netdyno_tsan))
+        && from.addr().is_multiple_of(FLAG)
+        && let Ok(word) = <&mut [u8; FLAG]>::try_from(&mut *to)
+    {
+        // SAFETY: the caller has promised that a word can be read there, and it is aligned.
+        *word = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed).to_ne_bytes();
+    } else {
+        // SAFETY: the caller has promised that the source is readable. The target is borrowed exclusively.
+        unsafe { copy(from, to.as_mut_ptr(), to.len()) };
+    }
+}
+
 /// # Safety
 /// As for [`copy`]. `from` need not allow writing if no other code writes there (`SHARED` is false).
 #[inline]
@@ -171,6 +191,11 @@ pub(crate) unsafe fn copy_in_order(from: *const u8, to: *mut u8, len: usize) {
 /// As for [`copy_slice`].
 #[inline]
 pub(crate) unsafe fn copy_slice_in_order(from: &[u8], to: *mut u8) {
+    if from.len() == FLAG {
+        // A word is frequent, and needs no copy of a length that the compiler does not know.
+        // SAFETY: the caller has promised that the target is writable.
+        return unsafe { store_in_order(to, from) };
+    }
     // SAFETY: the caller has promised that the target is writable. The source is borrowed, so that no other
     // code writes to it.
     unsafe { copy_from_in_order::<false>(from.as_ptr(), to, from.len()) };
