@@ -17,6 +17,10 @@ impl World {
         if self.is_bulk(from.rank, into.len()) {
             return self.read_bulk(from, into);
         }
+        if let Ok(word) = <&mut [u8; WORD as usize]>::try_from(&mut *into) {
+            *word = self.read_u64(from)?.to_le_bytes();
+            return Ok(());
+        }
         self.state.initiator.bytes.clear();
         self.state.initiator.bytes.resize(into.len(), 0);
         let operation = Operation::Get(into.len() as u64);
@@ -40,9 +44,7 @@ impl World {
     /// # Errors
     /// As of [`World::read`].
     pub fn read_u64(&mut self, from: GlobalPointer) -> Result<u64, Error> {
-        let mut bytes = [0; WORD as usize];
-        self.read(from, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        self.fetch_word(from, Operation::Get(WORD))
     }
 
     /// Writes a word, little endian, and waits until it is written.
@@ -75,7 +77,27 @@ impl World {
         self.send(to, bytes, Completion::Sync)
     }
 
-    /// Waits for all gets and puts of this rank.
+    /// Begins to add to a word. The sum is there after the next [`World::sync`]; additions between two syncs all count.
+    /// The offset is a multiple of eight.
+    ///
+    /// # Errors
+    /// Returns `NoSuchRank` or the end of the job. Errors of the owner come back to the sync.
+    pub fn add(&mut self, at: GlobalPointer, addend: u64) -> Result<(), Error> {
+        self.operate(at, WORD as usize, Operation::Add(addend), Landing::Nothing, Completion::Sync)
+    }
+
+    /// Begins to add to a word and to get its old value into a segment of this rank. Both are done after the next
+    /// [`World::sync`]. The offset `at` is a multiple of eight.
+    ///
+    /// # Errors
+    /// As of [`World::get`].
+    pub fn get_add(&mut self, at: GlobalPointer, addend: u64, to: Segment, offset: u64) -> Result<(), Error> {
+        self.check_local(to, offset, WORD as usize)?;
+        let landing = Landing::Segment { segment: to.0, offset };
+        self.operate(at, WORD as usize, Operation::FetchAdd(addend), landing, Completion::Sync)
+    }
+
+    /// Waits for all gets, puts and split-phase additions of this rank.
     ///
     /// # Errors
     /// Returns the first error that came back since the last sync, or the end of the job.
@@ -122,7 +144,7 @@ impl World {
     /// # Errors
     /// As of [`World::read`], and `Misaligned`.
     pub fn fetch_add(&mut self, at: GlobalPointer, addend: u64) -> Result<u64, Error> {
-        self.update(at, Operation::FetchAdd(addend))
+        self.fetch_word(at, Operation::FetchAdd(addend))
     }
 
     /// Replaces a word by `new` if it is `expected`. Returns its old value, which is `expected` if it was replaced.
@@ -130,10 +152,11 @@ impl World {
     /// # Errors
     /// As of [`World::fetch_add`].
     pub fn compare_swap(&mut self, at: GlobalPointer, expected: u64, new: u64) -> Result<u64, Error> {
-        self.update(at, Operation::CompareSwap { expected, new })
+        self.fetch_word(at, Operation::CompareSwap { expected, new })
     }
 
-    fn update(&mut self, at: GlobalPointer, operation: Operation<'_>) -> Result<u64, Error> {
+    /// Carries out an operation that returns a word, and waits for it.
+    fn fetch_word(&mut self, at: GlobalPointer, operation: Operation<'_>) -> Result<u64, Error> {
         self.operate(at, WORD as usize, operation, Landing::Value, Completion::Call)?;
         self.complete(Completion::Call)?;
         Ok(self.state.initiator.value)
@@ -144,7 +167,7 @@ impl World {
             return self.send_bulk(to, bytes, completion);
         }
         let counts = completion == Completion::StoreSync;
-        let operation = if counts { Operation::Store(bytes) } else { Operation::Put(bytes) };
+        let operation = if counts { Operation::Store(bytes.into()) } else { Operation::Put(bytes.into()) };
         self.operate(to, bytes.len(), operation, Landing::Nothing, completion)
     }
 
@@ -154,6 +177,7 @@ impl World {
     }
 
     /// Sends an operation to its rank. An operation on this rank is carried out at once.
+    #[inline(always)]
     fn operate(
         &mut self,
         at: GlobalPointer,
@@ -184,6 +208,7 @@ impl World {
     }
 
     /// Waits for all operations of a kind. Returns the first one that its target refused.
+    #[inline(always)]
     fn failure_of(&mut self, completion: Completion) -> Result<Option<Failure>, Error> {
         if self.state.initiator.count(completion) > 0 {
             self.state.traffic.round_trips += 1;

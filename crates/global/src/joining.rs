@@ -3,6 +3,7 @@
 use crate::error::JoinError;
 use crate::state::{State, handlers};
 use crate::world::World;
+use netdyno_host::machine;
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
 use netdyno_protocol::global::message::LONGEST_VALUE;
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// The most ranks of a job.
 const RANKS_AT_MOST: u32 = 1 << 16;
+/// Polls that find nothing, between two looks at the clock, of a rank that spins. A rank that yields or sleeps looks at
+/// each, because each may take milliseconds.
+const SPINS_PER_ASK: u32 = 1024;
 
 /// The result of an exchange of bytes between all ranks: those of each rank, by rank.
 pub(crate) type Gathered = Result<Vec<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>>;
@@ -79,12 +83,13 @@ impl World {
         if rank >= ranks || ranks > RANKS_AT_MOST {
             return Err(JoinError::Place { rank, ranks });
         }
-        let machine = netdyno_host::machine::name();
-        let machines = gathered(&mut gather, machine.as_bytes(), ranks)?;
-        let is_here = |other: &Vec<u8>| other == machine.as_bytes();
-        let am = given_way(config.am, machines.iter().filter(|machine| is_here(machine)).count());
-        let wire = |machine| config.wire.unwrap_or(if is_here(machine) { Wire::Shm } else { Wire::Udp });
-        let joining = Joining::over(am, rank, machines.iter().map(wire))?;
+        let here = Host::of_this_process();
+        let all = gathered(&mut gather, &here.written(), ranks)?;
+        let hosts: Vec<Host> = all.iter().map(|bytes| Host::read(bytes)).collect();
+        let is_here = |other: &Host| other.name == here.name;
+        let am = given_way(config.am, hosts.iter().filter(|host| is_here(host)));
+        let wire = |host| config.wire.unwrap_or(if is_here(host) { Wire::Shm } else { Wire::Udp });
+        let joining = Joining::over(am, rank, hosts.iter().map(wire))?;
         let all = gathered(&mut gather, &joining.addresses(), ranks)?;
         joining.join(&all)
     }
@@ -98,6 +103,7 @@ pub struct Joining {
     ports: Vec<Option<Port>>,
     rank: u32,
     peer_timeout: Duration,
+    wait: Wait,
 }
 
 impl Joining {
@@ -124,7 +130,7 @@ impl Joining {
             let is_self = ports.len() == rank as usize;
             ports.push(if is_self { None } else { Some(endpoint.open_port(wire)?) });
         }
-        Ok(Self { endpoint, ports, rank, peer_timeout: am.peer_timeout })
+        Ok(Self { endpoint, ports, rank, peer_timeout: am.peer_timeout, wait: am.wait })
     }
 
     /// Returns the addresses of the ports, for all other ranks.
@@ -142,7 +148,7 @@ impl Joining {
     /// # Errors
     /// Returns an error if a rank cannot be reached.
     pub fn join(self, all: &[Vec<u8>]) -> Result<World, JoinError> {
-        let Self { mut endpoint, ports, rank, peer_timeout } = self;
+        let Self { mut endpoint, ports, rank, peer_timeout, wait } = self;
         let ranks = ports.len() as u32;
         let mut neighbours = Vec::new();
         for (other, port) in ports.into_iter().enumerate() {
@@ -163,6 +169,8 @@ impl Joining {
             neighbours,
             ask_every: peer_timeout / 4,
             asked: Instant::now(),
+            polls_per_ask: if wait == Wait::Spin { SPINS_PER_ASK } else { 0 },
+            polls_until_ask: 0,
             fatal: None,
         };
         // A rank that goes on early may not end before the others have connected to it.
@@ -184,10 +192,40 @@ fn gathered(
     }
 }
 
-/// Returns the configuration for `here` ranks on this host: they yield while they wait if there are fewer processors.
-fn given_way(am: am::Config, here: usize) -> am::Config {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    if am.wait == Wait::Spin && processors < here { am.wait(Wait::Yield) } else { am }
+/// The host of a rank.
+struct Host {
+    name: Vec<u8>,
+    /// The processors that the rank may use, a bit for each.
+    processors: Vec<u8>,
+}
+
+impl Host {
+    fn of_this_process() -> Self {
+        Self { name: machine::name().into_bytes(), processors: machine::processors() }
+    }
+
+    /// Returns the bytes for other ranks. A name has no zero.
+    fn written(&self) -> Vec<u8> {
+        [&self.name[..], &[0], &self.processors].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let mut parts = bytes.splitn(2, |byte| *byte == 0).map(<[u8]>::to_vec);
+        Self { name: parts.next().unwrap_or_default(), processors: parts.next().unwrap_or_default() }
+    }
+}
+
+/// Returns the configuration of a rank among those `here` on its host: they yield while they wait if they may use fewer
+/// processors than they are. Ranks that a launcher has bound to a processor each have as many, so that they spin.
+fn given_way<'a>(am: am::Config, here: impl Iterator<Item = &'a Host>) -> am::Config {
+    let (mut ranks, mut usable) = (0, Vec::new());
+    for host in here {
+        ranks += 1;
+        usable.resize(usable.len().max(host.processors.len()), 0u8);
+        usable.iter_mut().zip(&host.processors).for_each(|(all, one)| *all |= one);
+    }
+    let processors: u32 = usable.iter().map(|byte| byte.count_ones()).sum();
+    if am.wait == Wait::Spin && processors < ranks { am.wait(Wait::Yield) } else { am }
 }
 
 /// Returns the addresses of the ports, each behind its length; that of this rank is empty.
@@ -212,4 +250,27 @@ fn nth(mut bytes: &[u8], nth: usize) -> Option<&[u8]> {
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_le_bytes(*len)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(processors: &[&[u8]]) -> Wait {
+        let host = |processors: &&[u8]| Host { name: b"a".to_vec(), processors: processors.to_vec() };
+        let hosts: Vec<Host> = processors.iter().map(|one| Host::read(&host(one).written())).collect();
+        given_way(am::Config::new(), hosts.iter()).wait
+    }
+
+    #[test]
+    fn ranks_yield_if_they_have_fewer_processors_than_they_are() {
+        assert_eq!(waits(&[&[0b11], &[0b11]]), Wait::Spin);
+        assert_eq!(waits(&[&[0b11], &[0b11], &[0b11]]), Wait::Yield);
+        // Bound to a processor each, and to the same one.
+        assert_eq!(waits(&[&[0b01], &[0b10]]), Wait::Spin);
+        assert_eq!(waits(&[&[0, 0b10], &[0b10]]), Wait::Spin);
+        assert_eq!(waits(&[&[0b10], &[0b10]]), Wait::Yield);
+        // The system does not say.
+        assert_eq!(waits(&[&[], &[]]), Wait::Yield);
+    }
 }

@@ -101,12 +101,14 @@ impl State {
     }
 
     /// Returns the rank of a peer. Peers were connected in the order of their ranks.
+    #[inline(always)]
     pub fn rank_of(&self, peer: PeerId) -> u32 {
         let index = peer.index() as u32;
         if index < self.rank { index } else { index + 1 }
     }
 
     /// Carries out an operation on a segment of this rank.
+    #[inline(always)]
     pub fn serve<'a>(&mut self, words: message::Words, payload: &[u8], out: &'a mut Vec<u8>) -> Reply<'a> {
         let Ok(request) = Request::parse(words, payload) else {
             return Reply {
@@ -116,13 +118,14 @@ impl State {
         };
         // The transport refuses a longer reply.
         let outcome = target::serve(&request, &mut self.memories, usize::MAX, out);
-        if let (Operation::Store(bytes), Outcome::Written) = (request.operation, outcome) {
-            self.stored += bytes.len() as u64;
+        if let (Operation::Store(data), Outcome::Written) = (request.operation, outcome) {
+            self.stored += data.as_slice().len() as u64;
         }
         Reply { ticket: request.ticket, outcome }
     }
 
     /// Takes a reply to an operation of this rank.
+    #[inline(always)]
     pub fn take(&mut self, from: u32, words: message::Words, payload: &[u8]) {
         let reply = Reply::parse(words, payload).ok();
         let taken = reply.and_then(|reply| self.initiator.take(from, reply, &mut self.memories).ok());
@@ -167,8 +170,8 @@ pub(crate) fn handlers() -> Handlers<State> {
             state.stored += stored.bytes().len() as u64;
         }
         let (words, _) = Reply { ticket: ticket as u32, outcome: Outcome::Written }.encode();
-        state.traffic.send(words.len(), 0);
-        stored.reply(OPERATED, words);
+        state.traffic.send(1, 0);
+        stored.reply(OPERATED, [words[0]]);
     });
     handlers.on_fetched(FETCHED, |state: &mut State, fetched| {
         state.traffic.receive();
@@ -186,15 +189,30 @@ fn operate(state: &mut State, request: am::Request<'_>) {
     state.traffic.receive();
     let mut out = std::mem::take(&mut state.out);
     let reply = state.serve(request.words(), request.payload(), &mut out);
-    let (words, bytes) = reply.encode();
-    state.traffic.send(words.len(), bytes.len());
-    if bytes.is_empty() {
-        request.reply(OPERATED, words);
-    } else if let Err((_, request)) = request.reply_medium(OPERATED, words, bytes) {
-        let refused = Reply { outcome: Outcome::Refused(Refusal::Malformed), ..reply };
-        request.reply(OPERATED, refused.encode().0);
+    match reply.encode() {
+        (words, []) => answer(state, request, words),
+        (words, bytes) => {
+            state.traffic.send(1, bytes.len());
+            // The other words of a reply with a payload are zero.
+            if let Err((_, request)) = request.reply_medium(OPERATED, [words[0]], bytes) {
+                let refused = Reply { outcome: Outcome::Refused(Refusal::Malformed), ..reply };
+                request.reply(OPERATED, refused.encode().0);
+            }
+        }
     }
     state.out = out;
+}
+
+/// Replies without a payload. Words that were not sent are zero at the other side, so that two are mostly enough.
+#[inline(always)]
+fn answer(state: &mut State, request: am::Request<'_>, words: message::Words) {
+    if let [first, value, 0, 0] = words {
+        state.traffic.send(2, 0);
+        request.reply(OPERATED, [first, value]);
+    } else {
+        state.traffic.send(words.len(), 0);
+        request.reply(OPERATED, words);
+    }
 }
 
 /// Tells the key of a segment: the first word of the reply is 1 and the payload is the key, or the word is 0.

@@ -25,6 +25,9 @@ pub struct World {
     pub(crate) piece: usize,
     pub(crate) ask_every: Duration,
     pub(crate) asked: Instant,
+    /// Polls that find nothing, between two looks whether to ask.
+    pub(crate) polls_per_ask: u32,
+    pub(crate) polls_until_ask: u32,
     /// The error after which the job cannot go on.
     pub(crate) fatal: Option<Error>,
 }
@@ -115,13 +118,28 @@ impl World {
     ///
     /// # Errors
     /// Returns an error if the job cannot go on.
+    #[inline(always)]
     pub fn serve(&mut self, at_most: Duration) -> Result<bool, Error> {
         let has_served = self.turn()? > 0;
         if !has_served && !at_most.is_zero() {
-            self.ask()?;
-            self.endpoint.idle(at_most);
+            self.idle(at_most)?;
         }
         Ok(has_served)
+    }
+
+    /// Passes time after a poll that found nothing. Asks the ranks whether they live, if that is due. Reads the clock
+    /// after several polls only, because a reading takes as long as a poll.
+    #[inline(always)]
+    fn idle(&mut self, at_most: Duration) -> Result<(), Error> {
+        self.polls_until_ask = match self.polls_until_ask.checked_sub(1) {
+            Some(left) => left,
+            None => {
+                self.ask()?;
+                self.polls_per_ask
+            }
+        };
+        self.endpoint.idle(at_most);
+        Ok(())
     }
 
     /// Returns the counters of the connection to a rank, if its transport keeps them.
@@ -158,6 +176,7 @@ impl World {
     }
 
     /// Sends a request to another rank, and polls until there is room for it.
+    #[inline(always)]
     pub(crate) fn post(&mut self, rank: u32, handler: u8, words: Words, payload: &[u8]) -> Result<(), Error> {
         let peer = self.neighbour(rank)?;
         loop {
@@ -182,6 +201,7 @@ impl World {
     }
 
     /// Polls until `is_over`.
+    #[inline(always)]
     pub(crate) fn wait(&mut self, is_over: impl Fn(&State) -> bool) -> Result<(), Error> {
         while !is_over(&self.state) {
             self.wait_once()?;
@@ -190,10 +210,12 @@ impl World {
     }
 
     /// Polls, and passes time if nothing has arrived.
+    #[inline(always)]
     pub(crate) fn wait_once(&mut self) -> Result<(), Error> {
         self.serve(SLEEP_AT_MOST).map(|_| ())
     }
 
+    #[inline(always)]
     fn turn(&mut self) -> Result<usize, Error> {
         self.check()?;
         let handled = match self.endpoint.poll(&mut self.state) {
@@ -242,7 +264,15 @@ impl World {
     }
 
     /// Returns the error after which the job cannot go on.
+    #[inline(always)]
     pub(crate) fn check(&mut self) -> Result<(), Error> {
+        if self.fatal.is_none() && self.state.misbehaved.is_none() { Ok(()) } else { self.fatal_error() }
+    }
+
+    /// Kept out of line, so that each operation pays for two comparisons only.
+    #[cold]
+    #[inline(never)]
+    fn fatal_error(&mut self) -> Result<(), Error> {
         if let Some(rank) = self.state.misbehaved {
             self.fail(Error::Misbehaved(rank));
         }

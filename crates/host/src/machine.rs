@@ -1,7 +1,21 @@
-//! The identity of the machine.
+//! The identity of the machine, and the processors that a program may use.
+
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Returns an identifier of the machine. All containers of one machine have the same.
 pub fn name() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim().to_owned()
+}
+
+/// Returns the processors that this thread may use, a bit for each, up to the last byte that is not zero. Returns
+/// nothing if the system does not say.
+pub fn processors() -> Vec<u8> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    let mut bytes = vec![0; CpuSet::MAX_CPU.div_ceil(8)];
+    for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)) {
+        bytes[cpu / 8] |= 1 << (cpu % 8);
+    }
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    bytes
 }

@@ -70,7 +70,7 @@ impl Half for GlobalHalf {
     fn requester(self: Box<Self>, peer: &[u8]) -> Result<Box<dyn Subject>, LayerError> {
         let (window, largest) = (self.window, self.options.size_bytes);
         let (mut world, segment) = self.join(peer)?;
-        let landing = world.allocate(largest).map_err(LayerError::new)?;
+        let landing = world.allocate(largest.max(SEGMENT_AT_LEAST)).map_err(LayerError::new)?;
         Ok(Box::new(OneSided(GlobalInitiator {
             world,
             time: RealTime::calibrate(),
@@ -110,7 +110,7 @@ struct GlobalInitiator {
     time: RealTime,
     /// The bytes that are put.
     data: Vec<u8>,
-    /// The memory that gets write to.
+    /// The memory that gets and fetch-and-adds write to.
     landing: Segment,
     target: GlobalPointer,
     window: usize,
@@ -137,25 +137,24 @@ impl Initiator for GlobalInitiator {
         Ok(())
     }
 
-    /// A fetch-and-add is blocking.
     fn window(&self) -> usize {
-        if self.operation == Operation::FetchAdd { 1 } else { self.window }
+        self.window
     }
 
     #[inline(always)]
     fn start(&mut self) -> Result<(), LayerError> {
         match self.operation {
             Operation::Get => self.world.get(self.target, self.landing, 0, self.bytes),
-            Operation::FetchAdd => self.world.fetch_add(self.target, 1).map(drop),
+            Operation::FetchAdd => self.world.get_add(self.target, 1, self.landing, 0),
             _ => self.world.put(self.target, &self.data[..self.bytes]),
         }
         .map_err(LayerError::new)
     }
 
-    /// Waits for gets. A put has returned once its memory is free, and a fetch-and-add with the word.
+    /// Waits for the results of gets and of fetch-and-adds. A put has returned once its memory is free.
     #[inline(always)]
     fn wait_local(&mut self) -> Result<(), LayerError> {
-        if self.operation == Operation::Get { self.flush() } else { Ok(()) }
+        if self.operation == Operation::Put { Ok(()) } else { self.flush() }
     }
 
     #[inline(always)]

@@ -118,6 +118,13 @@ fn a_target_refuses_and_the_initiator_learns_why(transport: Transport) {
             }
             let odd = at(rank, shared, 4);
             assert_eq!(world.fetch_add(odd, 1), Err(Error::Misaligned(odd)));
+            world.add(odd, 1).unwrap();
+            assert_eq!(world.sync(), Err(Error::Misaligned(odd)));
+            world.get_add(odd, 1, shared, 0).unwrap();
+            assert_eq!(world.sync(), Err(Error::Misaligned(odd)));
+            let beyond = at(world.rank(), shared, 99_993);
+            let outside = Error::OutOfBounds { at: beyond, len: 8, segment_len: 100_000 };
+            assert_eq!(world.get_add(at(rank, shared, 0), 1, shared, 99_993), Err(outside));
             let end = at(rank, shared, 100_000);
             assert_eq!(
                 world.fetch_add(end, 1),
@@ -135,9 +142,9 @@ fn a_target_refuses_and_the_initiator_learns_why(transport: Transport) {
 
 fn atomics_lose_no_update(transport: Transport) {
     run(4, transport, |world| {
-        let shared = world.allocate(16).unwrap();
+        let [shared, old] = [0; 2].map(|_| world.allocate(24).unwrap());
         world.barrier().unwrap();
-        let [counter, swapped] = [0, 8].map(|offset| at(0, shared, offset));
+        let [counter, swapped, added] = [0, 8, 16].map(|offset| at(0, shared, offset));
         let rounds = 200;
         let mut last = None;
         for _ in 0..rounds {
@@ -145,6 +152,19 @@ fn atomics_lose_no_update(transport: Transport) {
             assert!(last < Some(old));
             last = Some(old);
         }
+        for _ in 0..rounds {
+            world.add(added, 3).unwrap();
+        }
+        world.get_add(added, 0, old, 8).unwrap();
+        world.sync().unwrap();
+        let mut bytes = [0; 8];
+        world.load(old, 8, &mut bytes).unwrap();
+        assert!(u64::from_le_bytes(bytes) <= 3 * rounds * u64::from(world.ranks()));
+        // A get and add after the sync sees all additions before it.
+        world.get_add(added, 0, old, 16).unwrap();
+        world.sync().unwrap();
+        world.load(old, 16, &mut bytes).unwrap();
+        assert!(u64::from_le_bytes(bytes) >= 3 * rounds);
         let mut guess = 0;
         for _ in 0..rounds {
             loop {
@@ -158,6 +178,7 @@ fn atomics_lose_no_update(transport: Transport) {
         for word in [counter, swapped] {
             assert_eq!(world.read_u64(word).unwrap(), rounds * u64::from(world.ranks()));
         }
+        assert_eq!(world.read_u64(added).unwrap(), 3 * rounds * u64::from(world.ranks()));
         world.barrier().unwrap();
     });
 }
@@ -222,7 +243,8 @@ fn traffic_is_counted(transport: Transport) {
                 world.write(there, &[0; 100]).unwrap();
                 assert_eq!(counted(world), (1, 32 + 100, 1));
                 (0..3).for_each(|_| world.put(there, &[0; 8]).unwrap());
-                assert_eq!(counted(world), (3, 3 * (32 + 8), 0));
+                // Eight bytes travel in a word.
+                assert_eq!(counted(world), (3, 3 * 32, 0));
                 world.sync().unwrap();
                 world.sync().unwrap();
                 assert_eq!(counted(world), (0, 0, 1));

@@ -4,11 +4,12 @@
 //! request   w0  operation (8 bits), segment (24), ticket (32)
 //!           w1  offset
 //!           w2  length of get, put and store; addend; expected value
-//!           w3  new value of compare-and-swap, otherwise 0
-//!           payload: the bytes of put and store
-//! reply     w0  status (8), zero (24), ticket (32)
+//!           w3  up to eight bytes of put and store; new value of compare-and-swap; otherwise 0
+//!           payload: the bytes of put and store, if they are more than eight
+//! reply     w0  status (8), length of the bytes in words (8), zero (16), ticket (32)
 //!           w1  old value of an atomic operation; length of the segment if out of bounds; otherwise 0
-//!           payload: the bytes of a get
+//!           w1, w2, w3  up to 24 bytes of a get
+//!           payload: the bytes of a get, if they are more than 24
 //! tree      w0  direction (8), collective (8), combination (8), zero (8), root (32)
 //!           w1  sequence number
 //!           w2, w3  zero
@@ -16,12 +17,15 @@
 //! ```
 
 use super::Refusal;
+use super::data::{Data, FEW, Few, words_of};
 
 /// The words of an Active Message.
 pub type Words = [u64; 4];
 
 /// Number of segments that a rank can name.
 pub const SEGMENTS: u32 = 1 << 24;
+/// The most bytes of a put or store that travel in words.
+const FEW_PUT: usize = 8;
 /// The longest value of a tree message, in bytes.
 pub const LONGEST_VALUE: usize = 1024;
 
@@ -35,9 +39,11 @@ pub enum Operation<'a> {
     /// Returns this many bytes.
     Get(u64),
     /// Writes the bytes.
-    Put(&'a [u8]),
+    Put(Data<'a>),
     /// Writes the bytes, and counts them at the target.
-    Store(&'a [u8]),
+    Store(Data<'a>),
+    /// Adds to a word.
+    Add(u64),
     /// Adds to a word and returns its old value.
     FetchAdd(u64),
     /// Replaces a word if it has the expected value, and returns its old value.
@@ -64,14 +70,16 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Returns the words and the payload. `segment` is below [`SEGMENTS`].
-    pub fn encode(&self) -> (Words, &'a [u8]) {
+    #[inline(always)]
+    pub fn encode(&self) -> (Words, &[u8]) {
         debug_assert!(self.segment < SEGMENTS);
-        let (code, a, b, payload): (u64, u64, u64, &[u8]) = match self.operation {
-            Operation::Get(len) => (1, len, 0, &[]),
-            Operation::Put(bytes) => (2, bytes.len() as u64, 0, bytes),
-            Operation::Store(bytes) => (3, bytes.len() as u64, 0, bytes),
-            Operation::FetchAdd(addend) => (4, addend, 0, &[]),
-            Operation::CompareSwap { expected, new } => (5, expected, new, &[]),
+        let (code, a, b, payload): (u64, u64, u64, &[u8]) = match &self.operation {
+            Operation::Get(len) => (1, *len, 0, &[]),
+            Operation::Put(data) => of_data(2, data.as_slice()),
+            Operation::Store(data) => of_data(3, data.as_slice()),
+            Operation::FetchAdd(addend) => (4, *addend, 0, &[]),
+            Operation::CompareSwap { expected, new } => (5, *expected, *new, &[]),
+            Operation::Add(addend) => (6, *addend, 0, &[]),
         };
         let first = code | u64::from(self.segment) << 8 | u64::from(self.ticket) << 32;
         ([first, self.offset, a, b], payload)
@@ -81,19 +89,40 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     /// Returns `Malformed` if the operation is unknown, or if a length or an unused word is wrong.
+    #[inline(always)]
     pub fn parse([first, offset, a, b]: Words, payload: &'a [u8]) -> Result<Self, Malformed> {
         let is_empty = payload.is_empty() && b == 0;
-        let is_data = a == payload.len() as u64 && b == 0;
         let operation = match first & 0xff {
             1 if is_empty => Operation::Get(a),
-            2 if is_data => Operation::Put(payload),
-            3 if is_data => Operation::Store(payload),
+            2 => Operation::Put(data(a, b, payload)?),
+            3 => Operation::Store(data(a, b, payload)?),
             4 if is_empty => Operation::FetchAdd(a),
             5 if payload.is_empty() => Operation::CompareSwap { expected: a, new: b },
+            6 if is_empty => Operation::Add(a),
             _ => return Err(Malformed),
         };
         Ok(Self { ticket: ticket(first), segment: (first >> 8) as u32 & (SEGMENTS - 1), offset, operation })
     }
+}
+
+/// Returns the operation, the last two words and the payload of a put or store of these bytes.
+#[inline(always)]
+fn of_data(code: u64, bytes: &[u8]) -> (u64, u64, u64, &[u8]) {
+    let len = bytes.len() as u64;
+    match words_of(bytes) {
+        Some([word, ..]) if bytes.len() <= FEW_PUT => (code, len, word, &[]),
+        _ => (code, len, 0, bytes),
+    }
+}
+
+/// Returns the bytes of a put or store.
+#[inline(always)]
+fn data(len: u64, word: u64, payload: &[u8]) -> Result<Data<'_>, Malformed> {
+    if len <= FEW_PUT as u64 && payload.is_empty() {
+        return Few::of_words([word, 0, 0], len).map(Data::Few).ok_or(Malformed);
+    }
+    let is_payload = len == payload.len() as u64 && word == 0 && payload.len() > FEW_PUT;
+    if is_payload { Ok(Data::Slice(payload)) } else { Err(Malformed) }
 }
 
 /// Returns the ticket in the first word of a request or reply.
@@ -109,7 +138,7 @@ pub enum Outcome<'a> {
     /// The old value of an atomic operation.
     Old(u64),
     /// The bytes of a get.
-    Bytes(&'a [u8]),
+    Bytes(Data<'a>),
     /// The target refused and changed nothing.
     Refused(Refusal),
 }
@@ -124,39 +153,53 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Returns the words and the payload.
-    pub fn encode(&self) -> ([u64; 2], &'a [u8]) {
-        let (status, value, payload): (u64, u64, &[u8]) = match self.outcome {
-            Outcome::Written => (1, 0, &[]),
-            Outcome::Old(value) => (2, value, &[]),
-            Outcome::Bytes(bytes) => (3, 0, bytes),
-            Outcome::Refused(Refusal::OutOfBounds { segment_len }) => (4, segment_len, &[]),
-            Outcome::Refused(Refusal::NoSuchSegment) => (5, 0, &[]),
-            Outcome::Refused(Refusal::Misaligned) => (6, 0, &[]),
-            Outcome::Refused(Refusal::Malformed) => (7, 0, &[]),
+    /// Returns the words and the payload. Words at the end that are zero need not be sent.
+    #[inline(always)]
+    pub fn encode(&self) -> (Words, &[u8]) {
+        let first = |status: u64| status | u64::from(self.ticket) << 32;
+        let [status, value]: [u64; 2] = match &self.outcome {
+            Outcome::Written => [1, 0],
+            Outcome::Old(value) => [2, *value],
+            Outcome::Bytes(data) => {
+                let bytes = data.as_slice();
+                return match words_of(bytes) {
+                    Some([a, b, c]) => ([first(8 | (bytes.len() as u64) << 8), a, b, c], &[]),
+                    None => ([first(3), 0, 0, 0], bytes),
+                };
+            }
+            Outcome::Refused(Refusal::OutOfBounds { segment_len }) => [4, *segment_len],
+            Outcome::Refused(Refusal::NoSuchSegment) => [5, 0],
+            Outcome::Refused(Refusal::Misaligned) => [6, 0],
+            Outcome::Refused(Refusal::Malformed) => [7, 0],
         };
-        ([status | u64::from(self.ticket) << 32, value], payload)
+        ([first(status), value, 0, 0], &[])
     }
 
     /// Parses a reply.
     ///
     /// # Errors
     /// Returns `Malformed` if the status is unknown, or if an unused field is not zero.
+    #[inline(always)]
     pub fn parse([first, value, c, d]: Words, payload: &'a [u8]) -> Result<Self, Malformed> {
-        if first >> 8 & 0xff_ffff != 0 || c != 0 || d != 0 {
+        let (status, len, ticket) = (first & 0xff, first >> 8 & 0xff_ffff, ticket(first));
+        if status == 8 && payload.is_empty() {
+            let few = Few::of_words([value, c, d], len).ok_or(Malformed)?;
+            return Ok(Self { ticket, outcome: Outcome::Bytes(Data::Few(few)) });
+        }
+        if len != 0 || c != 0 || d != 0 {
             return Err(Malformed);
         }
-        let outcome = match (first & 0xff, value, payload) {
+        let outcome = match (status, value, payload) {
             (1, 0, []) => Outcome::Written,
             (2, value, []) => Outcome::Old(value),
-            (3, 0, bytes) => Outcome::Bytes(bytes),
+            (3, 0, bytes) if bytes.len() > FEW => Outcome::Bytes(Data::Slice(bytes)),
             (4, segment_len, []) => Outcome::Refused(Refusal::OutOfBounds { segment_len }),
             (5, 0, []) => Outcome::Refused(Refusal::NoSuchSegment),
             (6, 0, []) => Outcome::Refused(Refusal::Misaligned),
             (7, 0, []) => Outcome::Refused(Refusal::Malformed),
             _ => return Err(Malformed),
         };
-        Ok(Self { ticket: ticket(first), outcome })
+        Ok(Self { ticket, outcome })
     }
 }
 
@@ -298,7 +341,7 @@ mod tests {
     fn words() -> impl Strategy<Value = Words> {
         let first = prop_oneof![
             any::<u64>(),
-            (0u64..8, 0u64..8, 0u64..8, any::<u32>())
+            (0u64..9, 0u64..30, 0u64..8, any::<u32>())
                 .prop_map(|(a, b, c, d)| a | b << 8 | c << 16 | u64::from(d) << 32),
             (0u64..8, any::<u32>()).prop_map(|(a, d)| a | u64::from(d) << 32),
             0u64..0x8_0808
@@ -316,8 +359,7 @@ mod tests {
                 prop_assert_eq!(request.encode(), (words, &payload[..]));
             }
             if let Ok(reply) = Reply::parse(words, &payload) {
-                let (encoded, bytes) = reply.encode();
-                prop_assert_eq!((padded(encoded), bytes), (words, &payload[..]));
+                prop_assert_eq!(reply.encode(), (words, &payload[..]));
             }
             if let Ok(message) = TreeMessage::parse(words, &payload) {
                 let (encoded, bytes) = message.encode();
@@ -327,19 +369,40 @@ mod tests {
 
         #[test]
         fn operations_survive(
-            code in 0..5, ticket: u32, segment in 0..SEGMENTS, offset: u64, a: u64, b: u64,
+            code in 0..6, ticket: u32, segment in 0..SEGMENTS, offset: u64, a: u64, b: u64,
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
             let operation = match code {
                 0 => Operation::Get(a),
-                1 => Operation::Put(&bytes),
-                2 => Operation::Store(&bytes),
+                1 => Operation::Put(bytes[..].into()),
+                2 => Operation::Store(bytes[..].into()),
                 3 => Operation::FetchAdd(a),
+                4 => Operation::Add(a),
                 _ => Operation::CompareSwap { expected: a, new: b },
             };
             let request = Request { ticket, segment, offset, operation };
             let (words, payload) = request.encode();
             prop_assert_eq!(Request::parse(words, payload), Ok(request));
+            prop_assert_eq!(payload.is_empty(), !matches!(code, 1 | 2) || bytes.len() <= 8);
+        }
+
+        #[test]
+        fn outcomes_survive(
+            code in 0..7, ticket: u32, value: u64, bytes in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let outcome = match code {
+                0 => Outcome::Written,
+                1 => Outcome::Old(value),
+                2 => Outcome::Bytes(bytes[..].into()),
+                3 => Outcome::Refused(Refusal::OutOfBounds { segment_len: value }),
+                4 => Outcome::Refused(Refusal::NoSuchSegment),
+                5 => Outcome::Refused(Refusal::Misaligned),
+                _ => Outcome::Refused(Refusal::Malformed),
+            };
+            let reply = Reply { ticket, outcome };
+            let (words, payload) = reply.encode();
+            prop_assert_eq!(Reply::parse(words, payload), Ok(reply));
+            prop_assert_eq!(payload.is_empty(), code != 2 || bytes.len() <= 24);
         }
     }
 

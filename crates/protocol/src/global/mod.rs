@@ -1,6 +1,7 @@
 //! Global memory of many ranks over Active Messages: split-phase access as of Split-C (Culler et al. 1993), without
 //! clock and transport.
 //!
+//! * [`data`]: the bytes of an operation, in words or as payload.
 //! * [`message`]: the byte formats of operations and of collectives.
 //! * [`target`]: checks an operation against the segments of this rank and carries it out.
 //! * [`initiator`]: the outstanding operations of this rank, the counters that a sync waits for, and the errors that
@@ -13,6 +14,7 @@
 //! transfer, and nothing orders messages of different ranks.
 
 pub mod collective;
+pub mod data;
 pub mod initiator;
 pub mod message;
 pub mod target;
@@ -68,6 +70,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// Returns `NoSuchSegment` or `OutOfBounds`.
+#[inline(always)]
 pub fn check(segments: &impl Segments, segment: u32, offset: u64, len: u64) -> Result<(), Refusal> {
     let segment_len = segments.len(segment).ok_or(Refusal::NoSuchSegment)?;
     let is_inside = offset.checked_add(len).is_some_and(|end| end <= segment_len);

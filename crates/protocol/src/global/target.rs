@@ -3,6 +3,7 @@
 //! A rank carries out one operation after the other. So atomic operations on a word are linearizable, together with
 //! gets, puts and stores of the word that come as messages.
 
+use super::data::{Data, Few};
 use super::message::{Operation, Outcome, Request};
 use super::{Refusal, Segments, check};
 use alloc::vec::Vec;
@@ -10,8 +11,9 @@ use alloc::vec::Vec;
 /// Length of the word of an atomic operation, in bytes.
 pub const WORD: u64 = 8;
 
-/// Carries out an operation. `longest` is the most bytes of a reply; a longer get is refused as malformed, because its
+/// Carries out an operation. `longest` is the most bytes of a reply that has a payload; a longer get is refused as malformed, because its
 /// initiator knows the limit. The bytes of a get replace the contents of `out`.
+#[inline(always)]
 pub fn serve<'a>(
     request: &Request<'_>,
     segments: &mut impl Segments,
@@ -21,7 +23,8 @@ pub fn serve<'a>(
     match run(request, segments, longest, out) {
         Ok(Done::Written) => Outcome::Written,
         Ok(Done::Old(value)) => Outcome::Old(value),
-        Ok(Done::Read) => Outcome::Bytes(out),
+        Ok(Done::ReadFew(few)) => Outcome::Bytes(Data::Few(few)),
+        Ok(Done::Read) => Outcome::Bytes(Data::Slice(out)),
         Err(refusal) => Outcome::Refused(refusal),
     }
 }
@@ -29,9 +32,11 @@ pub fn serve<'a>(
 enum Done {
     Written,
     Old(u64),
+    ReadFew(Few),
     Read,
 }
 
+#[inline(always)]
 fn run(
     &Request { segment, offset, operation, .. }: &Request<'_>,
     segments: &mut impl Segments,
@@ -41,16 +46,23 @@ fn run(
     match operation {
         Operation::Get(len) => {
             check(segments, segment, offset, len)?;
+            if let Some(few) = Few::filled(len, |into| segments.read(segment, offset, into)) {
+                return Ok(Done::ReadFew(few));
+            }
             let len = usize::try_from(len).ok().filter(|len| *len <= longest).ok_or(Refusal::Malformed)?;
             out.clear();
             out.resize(len, 0);
             segments.read(segment, offset, out);
             Ok(Done::Read)
         }
-        Operation::Put(bytes) | Operation::Store(bytes) => {
+        Operation::Put(data) | Operation::Store(data) => {
+            let bytes = data.as_slice();
             check(segments, segment, offset, bytes.len() as u64)?;
             segments.write(segment, offset, bytes);
             Ok(Done::Written)
+        }
+        Operation::Add(addend) => {
+            update(segments, segment, offset, |old| old.wrapping_add(addend)).map(|_| Done::Written)
         }
         Operation::FetchAdd(addend) => {
             update(segments, segment, offset, |old| old.wrapping_add(addend)).map(Done::Old)
@@ -62,6 +74,7 @@ fn run(
 }
 
 /// Replaces the word at `offset` and returns its old value. Words are little endian.
+#[inline(always)]
 fn update(
     segments: &mut impl Segments,
     segment: u32,
@@ -106,14 +119,15 @@ mod tests {
             segment in 2u32..4,
             offset in prop_oneof![0u64..80, any::<u64>()],
             len in prop_oneof![0u64..80, any::<u64>()],
-            code in 0..5,
+            code in 0..6,
             bytes in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
             let operation = match code {
                 0 => Operation::Get(len),
-                1 => Operation::Put(&bytes),
-                2 => Operation::Store(&bytes),
+                1 => Operation::Put(bytes[..].into()),
+                2 => Operation::Store(bytes[..].into()),
                 3 => Operation::FetchAdd(len),
+                4 => Operation::Add(len),
                 _ => Operation::CompareSwap { expected: 0, new: len },
             };
             let before = vec![0; 64];

@@ -4,6 +4,7 @@
 //! * A get after a sync sees the put of its rank, and after a barrier the puts and stores of every rank.
 //! * After a sync of stores all stores are there, and none came twice.
 //! * Atomic additions return each old value once, in an order that fits every rank; no compare-and-swap is lost.
+//! * Every split-phase addition counts exactly once.
 //! * No rank leaves a barrier before all have entered. Reductions and broadcasts are right for 1 to 17 ranks.
 //!
 //! `NETDYNO_SEED` replays one seed.

@@ -15,14 +15,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const OPERATE: u8 = 0;
 const TREE: u8 = 1;
-/// Slots of eight bytes in segment 0. Slot 0 is the counter, slot 1 the word of compare-and-swap. Of the others each
-/// rank writes those whose number is its rank modulo the number of ranks.
+/// Slots of eight bytes in segment 0. Slot 0 is the counter, slot 1 the word of compare-and-swap, slot 2 that of
+/// split-phase additions. Of the others each rank writes those whose number is its rank modulo the number of ranks.
 const SLOTS: u64 = 64;
 const COUNTER: u64 = 0;
 const SWAPPED: u64 = 1;
-const FIRST: u64 = 2;
+const ADDED: u64 = 2;
+const FIRST: u64 = 3;
 /// Segment 1 receives gets.
 const LANDING: u32 = 1;
+/// Slot of the landing segment for old values.
+const OLD: u64 = 1;
 const HEALED_NS: u64 = 2_000_000_000;
 const END_NS: u64 = 60_000_000_000;
 
@@ -65,6 +68,12 @@ enum Statement {
         value: u64,
     },
     FetchAdd,
+    /// Begins to add to the word of split-phase additions.
+    Add(u64),
+    /// Begins a fetch-and-add on the counter whose old value lands in a segment.
+    GetAdd,
+    /// Takes that old value, after a sync.
+    TakeOld,
     /// Increments the swapped word by compare-and-swap, until it succeeds.
     Increment,
     /// An operation that the target must refuse.
@@ -218,7 +227,7 @@ impl World {
                         Statement::Expect { to: 0, value },
                     ]),
                 }
-                match self.random.below(8) {
+                match self.random.below(10) {
                     0 => program.push(Statement::FetchAdd),
                     1 => program.push(Statement::Increment),
                     2 => program.push(Statement::Wrong {
@@ -229,6 +238,11 @@ impl World {
                         at: GlobalPointer { segment: 9, ..at },
                         refusal: Refusal::NoSuchSegment,
                     }),
+                    4 => {
+                        let addends = (0..1 + self.random.below(5)).map(|_| self.random.bits());
+                        program.extend(addends.collect::<Vec<_>>().into_iter().map(Statement::Add));
+                    }
+                    5 => program.extend([Statement::GetAdd, Statement::Sync, Statement::TakeOld]),
                     _ => {}
                 }
             }
@@ -305,6 +319,10 @@ impl World {
         let is_increment = |statement: &&Statement| matches!(statement, Statement::Increment);
         let increments = self.ranks.iter().flat_map(|rank| &rank.program).filter(is_increment).count();
         assert_eq!(word(SWAPPED), increments as u64, "seed {seed}");
+        let added = self.ranks.iter().flat_map(|rank| &rank.program).fold(0u64, |sum, statement| {
+            if let Statement::Add(addend) = statement { sum.wrapping_add(*addend) } else { sum }
+        });
+        assert_eq!(word(ADDED), added, "seed {seed}: an addition was lost or came twice");
         let stored: Vec<u64> = self.ranks.iter().map(|rank| rank.stored).collect();
         assert_eq!(stored, self.expected_stores, "seed {seed}");
     }
@@ -394,7 +412,7 @@ impl World {
         if *to == here {
             let rank = &mut self.ranks[here as usize];
             let (words, payload) = rank.serve(words[..].try_into().unwrap(), payload);
-            let reply = Reply::parse([words[0], words[1], 0, 0], &payload).unwrap();
+            let reply = Reply::parse(words, &payload).unwrap();
             rank.initiator.take(here, reply, &mut rank.memory).unwrap();
             return true;
         }
@@ -429,16 +447,17 @@ impl World {
 
 impl Rank {
     /// Serves an operation.
-    fn serve(&mut self, words: Words, payload: &[u8]) -> ([u64; 2], Vec<u8>) {
+    fn serve(&mut self, words: Words, payload: &[u8]) -> (Words, Vec<u8>) {
         let request = Request::parse(words, payload).unwrap();
         let mut out = Vec::new();
         let outcome = target::serve(&request, &mut self.memory, 1024, &mut out);
-        if let (Operation::Store(bytes), false) =
+        if let (Operation::Store(data), false) =
             (request.operation, matches!(outcome, netdyno_protocol::global::message::Outcome::Refused(_)))
         {
-            self.stored += bytes.len() as u64;
+            self.stored += data.as_slice().len() as u64;
         }
-        let (words, payload) = Reply { ticket: request.ticket, outcome }.encode();
+        let reply = Reply { ticket: request.ticket, outcome };
+        let (words, payload) = reply.encode();
         (words, payload.to_vec())
     }
 
@@ -471,16 +490,26 @@ impl Rank {
 
     /// Begins or continues a statement. Returns whether it is over.
     fn execute(&mut self, statement: &Statement, begins: bool, seed: u64) -> bool {
-        let [counter, swapped] =
-            [COUNTER, SWAPPED].map(|slot| GlobalPointer { rank: 0, segment: 0, offset: 8 * slot });
+        let [counter, swapped, added] =
+            [COUNTER, SWAPPED, ADDED].map(|slot| GlobalPointer { rank: 0, segment: 0, offset: 8 * slot });
         match statement {
             Statement::Put { at, value } => {
-                self.operate(*at, Operation::Put(&value.to_le_bytes()), Landing::Nothing, Completion::Sync);
+                self.operate(
+                    *at,
+                    Operation::Put(value.to_le_bytes()[..].into()),
+                    Landing::Nothing,
+                    Completion::Sync,
+                );
                 true
             }
             Statement::Store { at, value } => {
                 let bytes = value.to_le_bytes();
-                self.operate(*at, Operation::Store(&bytes), Landing::Nothing, Completion::StoreSync);
+                self.operate(
+                    *at,
+                    Operation::Store(bytes[..].into()),
+                    Landing::Nothing,
+                    Completion::StoreSync,
+                );
                 true
             }
             Statement::Get { at, to } => {
@@ -507,6 +536,21 @@ impl Rank {
                 }
                 is_over
             }
+            Statement::Add(addend) => {
+                self.operate(added, Operation::Add(*addend), Landing::Nothing, Completion::Sync);
+                true
+            }
+            Statement::GetAdd => {
+                let landing = Landing::Segment { segment: LANDING, offset: 8 * OLD };
+                self.operate(counter, Operation::FetchAdd(1), landing, Completion::Sync);
+                true
+            }
+            Statement::TakeOld => {
+                let mut bytes = [0; 8];
+                self.memory.read(LANDING, 8 * OLD, &mut bytes);
+                self.drawn.push(u64::from_le_bytes(bytes));
+                true
+            }
             Statement::Increment => {
                 if !begins && !self.synced(Completion::Call, seed) {
                     return false;
@@ -522,7 +566,7 @@ impl Rank {
                 false
             }
             Statement::Wrong { at, .. } if begins => {
-                self.operate(*at, Operation::Put(&[1; 8]), Landing::Nothing, Completion::Call);
+                self.operate(*at, Operation::Put([1; 8][..].into()), Landing::Nothing, Completion::Call);
                 false
             }
             Statement::Wrong { at, refusal } => {

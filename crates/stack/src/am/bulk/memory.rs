@@ -45,6 +45,7 @@ impl Memory {
     }
 
     /// Returns the length of the memory, in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.bytes.len()
     }
@@ -70,6 +71,7 @@ impl Memory {
     ///
     /// # Errors
     /// Returns an error if the range is outside of the memory.
+    #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
         OutOfBounds::check(offset, into.len(), self.len())?;
         self.0.bytes.read(offset, into);
@@ -80,6 +82,7 @@ impl Memory {
     ///
     /// # Errors
     /// Returns an error if the range is outside of the memory.
+    #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
         OutOfBounds::check(offset, from.len(), self.len())?;
         self.0.bytes.write(offset, from);
