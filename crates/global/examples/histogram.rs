@@ -3,8 +3,9 @@
 //!     cargo build --release -p netdyno-global --example histogram
 //!     mpiexec -n 4 target/release/examples/histogram 100000
 //!
-//! Each key is one `fetch_add`, which waits for the old value: there is no increment that is split-phase. So each key of
-//! another rank takes a round trip, and no two of them overlap.
+//! `--by add` has a split-phase addition for each key, and one `sync` that waits for all of them: the increments overlap.
+//! `--by fetch_add` waits for the old value of each bucket. So each key of another rank takes a round trip, and no two of
+//! them overlap.
 
 #[path = "common/blocks.rs"]
 mod blocks;
@@ -26,12 +27,12 @@ fn main() -> ExitCode {
         size: "keys",
         largest: 1_000_000_000,
         work: "keys",
-        ways: &[],
+        ways: &["add", "fetch_add"],
         run,
     })
 }
 
-fn run(world: &mut World, &Arguments { size, seed, .. }: &Arguments) -> Result<Outcome, Failure> {
+fn run(world: &mut World, &Arguments { size, seed, way, .. }: &Arguments) -> Result<Outcome, Failure> {
     let bucket = |nth: u64| words::random(seed, nth) % BUCKETS;
     let buckets = Blocks::new(BUCKETS, world.ranks());
     let mine = buckets.of(world.rank());
@@ -40,9 +41,10 @@ fn run(world: &mut World, &Arguments { size, seed, .. }: &Arguments) -> Result<O
     let ((), part) = timed(world, |world| {
         for nth in keys {
             let (rank, index) = buckets.find(bucket(nth));
-            world.fetch_add(GlobalPointer { rank, segment: segment.number(), offset: 8 * index }, 1)?;
+            let at = GlobalPointer { rank, segment: segment.number(), offset: 8 * index };
+            if way == 0 { world.add(at, 1)? } else { world.fetch_add(at, 1).map(drop)? }
         }
-        Ok(())
+        world.sync()
     })?;
     let mut expected = vec![0; BUCKETS as usize];
     (0..size).for_each(|nth| expected[bucket(nth) as usize] += 1);

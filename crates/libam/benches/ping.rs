@@ -8,16 +8,16 @@
 
 #[path = "../tests/library/mod.rs"]
 mod library;
+mod ranks;
 
 use library::Library;
 use netdyno_clock::place;
-use netdyno_job::launching::{self, End};
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
-use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_stack::am::{Config, Endpoint, Handlers, Wire};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use ranks::show;
+use std::process::Command;
 use std::time::Instant;
 
 const PAIRS: usize = 15;
@@ -40,16 +40,6 @@ fn main() {
         figures.push((c, rust));
     }
     println!("{PAIRS} pairs of runs on processors {a} and {b} ({})", place::distance(a, b));
-    let show = |what: &str, values: Vec<f64>| {
-        let values = sorted(values);
-        let interval = median_interval_of_sorted(&values, 0.95).unwrap();
-        println!(
-            "{what:<32} {:.3} [{:.3}, {:.3}]",
-            quantile_of_sorted(&values, 0.5),
-            interval.lo,
-            interval.hi
-        );
-    };
     show("C, round trip in ns", figures.iter().map(|(c, _)| *c).collect());
     show("Rust, round trip in ns", figures.iter().map(|(_, rust)| *rust).collect());
     show("C / Rust (at most 1.15)", figures.iter().map(|(c, rust)| c / rust).collect());
@@ -57,15 +47,12 @@ fn main() {
 
 /// Runs two ranks of a command, and returns the figure that rank 0 prints.
 fn run(command: impl Fn() -> Command, arguments: &[String]) -> f64 {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let append = |path: &Path| Stdio::from(std::fs::File::options().append(true).open(path).unwrap());
     let rank = |_| {
         let mut command = command();
-        command.args(arguments).stdout(append(file.path()));
+        command.args(arguments);
         command
     };
-    assert_eq!(launching::run(2, rank, || None).unwrap(), End::Done);
-    std::fs::read_to_string(file.path()).unwrap().trim().parse().unwrap()
+    ranks::output(rank).trim().parse().unwrap()
 }
 
 #[derive(Default)]

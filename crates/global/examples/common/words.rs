@@ -8,6 +8,7 @@ pub fn allocate(world: &mut World, words: usize) -> Result<Segment, Error> {
 }
 
 /// Returns words of a segment of this rank, from an offset in bytes on.
+#[allow(dead_code, reason = "radix sort keeps its keys as bytes")]
 pub fn load(world: &World, segment: Segment, offset: u64, words: usize) -> Result<Vec<u64>, Error> {
     let mut bytes = vec![0; size_of::<u64>() * words];
     world.load(segment, offset, &mut bytes)?;
@@ -15,6 +16,7 @@ pub fn load(world: &World, segment: Segment, offset: u64, words: usize) -> Resul
 }
 
 /// Returns the words of bytes, little endian.
+#[allow(dead_code, reason = "radix sort keeps its keys as bytes")]
 pub fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
 }

@@ -20,7 +20,7 @@ pub struct Subject {
 const SUBJECTS: [Subject; 6] = [
     messages("radix_sort", "radix_sort", &["200", "--wire", "shm"]),
     messages("sample_sort", "sample_sort", &["1000", "--wire", "shm"]),
-    messages("histogram", "histogram", &["200", "--wire", "shm"]),
+    messages("histogram", "histogram", &["200", "--by", "fetch_add", "--wire", "shm"]),
     messages("em3d get", "em3d", &["100", "--by", "get", "--wire", "shm"]),
     messages("em3d put", "em3d", &["100", "--by", "put", "--wire", "shm"]),
     Subject { title: "matmul", program: "matmul", arguments: &["128", "--wire", "udp"], gets_in_bulk: true },

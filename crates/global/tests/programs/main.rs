@@ -3,17 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod built;
 mod cable;
 mod launcher;
+mod mpich;
 
-use std::path::{Path, PathBuf};
+use built::example;
 use std::process::{Command, Output};
 
 /// The programs, with options and with a size that gives every rank some work.
-const PROGRAMS: [(&str, &[&str], &str); 6] = [
-    ("radix_sort", &[], "2000"),
+const PROGRAMS: [(&str, &[&str], &str); 8] = [
+    ("radix_sort", &["--by", "key"], "2000"),
+    ("radix_sort", &["--by", "digit"], "20000"),
     ("sample_sort", &[], "3000"),
-    ("histogram", &[], "1500"),
+    ("histogram", &["--by", "add"], "1500"),
+    ("histogram", &["--by", "fetch_add"], "1500"),
     ("em3d", &["--by", "get"], "300"),
     ("em3d", &["--by", "put"], "300"),
     ("matmul", &[], "100"),
@@ -25,19 +29,6 @@ const ODD: [&str; 3] = ["0", "1", "7"];
 const SHM: &[&str] = &["--wire", "shm"];
 const UDP: &[&str] = &["--wire", "udp"];
 const LOSSY: &[&str] = &["--wire", "udp", "--loss", "0.01"];
-
-/// Returns the built example. `cargo test` with a test's name does not build it.
-fn example(name: &str) -> PathBuf {
-    let here = std::env::current_exe().unwrap();
-    let file = here.parent().and_then(Path::parent).unwrap().join("examples").join(name);
-    // Cargo lists the sources of an example beside it.
-    let sources = std::fs::read_to_string(file.with_extension("d")).unwrap_or_default();
-    let changed = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    let last_change = sources.split_whitespace().skip(1).filter_map(|source| changed(source.as_ref())).max();
-    let is_new = last_change.is_some_and(|change| changed(&file).is_some_and(|built| built >= change));
-    assert!(is_new, "{} is old or missing: cargo build -p netdyno-global --examples", file.display());
-    file
-}
 
 fn command(name: &str, arguments: &[&[&str]]) -> Command {
     let mut command = Command::new(example(name));
@@ -105,7 +96,8 @@ fn odd_sizes_over_udp_with_loss() {
 #[test]
 fn dials_delay_what_is_counted() {
     for wire in [SHM, UDP] {
-        let said = run(2, "histogram", &[&["200", "--counts", "--latency", "=1ms"], wire]);
+        let said =
+            run(2, "histogram", &[&["200", "--by", "fetch_add", "--counts", "--latency", "=1ms"], wire]);
         let count = |name: &str| -> f64 {
             let found = said.split([' ', '\n']).find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
             found.unwrap().parse().unwrap()
@@ -175,17 +167,10 @@ fn between_two_network_namespaces() {
     }
 }
 
-/// The launcher of MPICH is in the folder of a compiler of `NETDYNO_TEST_MPICC`.
 #[test]
 fn under_mpiexec_of_mpich() {
-    let compilers = std::env::var_os("NETDYNO_TEST_MPICC").unwrap_or_default();
-    let hydra = std::env::split_paths(&compilers)
-        .map(|compiler| compiler.with_file_name("mpiexec.hydra"))
-        .find(|launcher| launcher.is_file());
-    let Some(hydra) = hydra else {
-        println!("SKIPPED: NETDYNO_TEST_MPICC names no compiler of MPICH");
-        return;
-    };
+    let Some(compiler) = mpich::compiler() else { return };
+    let hydra = compiler.with_file_name("mpiexec.hydra");
     for (name, options, size) in PROGRAMS {
         let mut command = Command::new(&hydra);
         command.args(["-n", "3"]).arg(example(name)).arg(size).args(options);
