@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 use netdyno_protocol::dial::timing::Departed;
-use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, alone, stamp, write};
+use netdyno_protocol::frame::datagram::{Arrived, Header, Kind, MOST_GRANTED, alone, stamp, write};
 
 /// The fields of a header, without the number of the connection. An attacker must guess that number.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -17,11 +17,13 @@ pub struct Fields {
     pub latest: u16,
     is_stale: bool,
     departed: Option<(u64, bool)>,
+    granted: u8,
 }
 
 impl Fields {
     pub fn header(self, connection: u64) -> Header {
         let Self { expected, selective, latest, is_stale, .. } = self;
+        let granted = self.granted % (MOST_GRANTED + 1);
         let kinds = [Kind::Request, Kind::Reply, Kind::Acknowledgement, Kind::Probe, Kind::Goodbye];
         let kind = kinds[usize::from(self.kind) % kinds.len()];
         let departed = self.departed.filter(|_| kind.is_message());
@@ -31,7 +33,7 @@ impl Fields {
             connection,
             sequence: self.sequence,
             transmission: self.transmission,
-            arrived: Arrived { expected, selective, latest, is_stale },
+            arrived: Arrived { expected, selective, latest, is_stale, granted },
             completed: self.completed,
             departed: departed.map(|(at, at_once)| Departed { at, at_once }),
         }

@@ -13,7 +13,8 @@
 //! 32  completed      u16, requests handled so far, mod 2^16
 //! 34  transmission   u16, messages transmitted so far with this one, retransmissions included
 //! 36  latest         u16, the transmission that arrived last
-//! 38  stale          u8, 1 where that may have arrived long before this datagram was sent
+//! 38  granted        u8, bit 0: that may have arrived long before this datagram was sent;
+//!                    bits 1 to 7: messages of bulk transfers that are granted, 1 to 64, or 0
 //! 39  departed       u8, 0 without a stamp; 1 with a stamp; 3 with a stamp, and departed at once
 //! 40  stamp          u64, if present: the departure of the message, in ticks of the host
 //! ..  words          8 bytes each, little endian
@@ -40,6 +41,8 @@ pub const HEADER_LEN: usize = 40;
 pub const LONGEST: usize = 1452;
 /// Length of the longest payload beside a full set of words.
 pub const LONGEST_PAYLOAD: usize = LONGEST - HEADER_LEN - 8 * MAX_WORDS;
+/// The most messages that a datagram can grant.
+pub const MOST_GRANTED: u8 = 64;
 /// Length of a stamp. A stamped datagram has this much less space for its payload.
 pub const STAMP_LEN: usize = 8;
 /// The most bytes of a transfer in a datagram that continues it.
@@ -187,6 +190,9 @@ pub struct Arrived {
     /// Whether that transmission may have arrived long ago, because this datagram is a retransmission or a
     /// probe.
     pub is_stale: bool,
+    /// The grant: the messages of bulk transfers that the peer may have in flight, at most
+    /// [`MOST_GRANTED`]. 0 says nothing.
+    pub granted: u8,
 }
 
 /// A datagram that has been checked.
@@ -266,7 +272,7 @@ pub fn stamp(datagram: &mut [u8], sequence: u32, transmission: u16, arrived: Arr
     let counts = completed
         | u64::from(transmission) << 16
         | u64::from(arrived.latest) << 32
-        | u64::from(arrived.is_stale) << 48
+        | u64::from(u8::from(arrived.is_stale) | arrived.granted << 1) << 48
         | u64::from(datagram[39]) << 56;
     datagram[32..40].copy_from_slice(&counts.to_le_bytes());
     let sum = checksum(datagram);
@@ -301,7 +307,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
         return Err(Malformed::Checksum);
     }
     let word_count = bytes[6];
-    if bytes[7] != VERSION || bytes[38] > 1 || usize::from(word_count) > MAX_WORDS {
+    if bytes[7] != VERSION || bytes[38] >> 1 > MOST_GRANTED || usize::from(word_count) > MAX_WORDS {
         return Err(Malformed::Meaning);
     }
     let kind = Kind::of(bytes[4]).ok_or(Malformed::Meaning)?;
@@ -328,7 +334,8 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, Malformed> {
                 expected: half_at(bytes, 20),
                 selective: word_at(bytes, 24),
                 latest: quarter_at(bytes, 36),
-                is_stale: bytes[38] != 0,
+                is_stale: bytes[38] & 1 != 0,
+                granted: bytes[38] >> 1,
             },
             completed: quarter_at(bytes, 32),
             departed,
@@ -403,13 +410,14 @@ mod tests {
         fn datagrams()(
             kind in (1_u8..=11).prop_map(|code| Kind::of(code).unwrap()),
             handler: u8, connection: u64, sequence: u32, transmission: u16,
-            (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), completed: u16,
+            (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), granted in 0..=MOST_GRANTED,
+            completed: u16,
             words in proptest::collection::vec(any::<u64>(), 0..=4),
             payload in proptest::collection::vec(any::<u8>(), 1..200),
             range in any::<(u32, u64, u32, u32)>(),
             departed in proptest::option::of(any::<(u64, bool)>()),
         ) -> (Header, Vec<u64>, Vec<u8>) {
-            let arrived = Arrived { expected, selective, latest, is_stale };
+            let arrived = Arrived { expected, selective, latest, is_stale, granted };
             let departed = departed.filter(|_| kind.is_message()).map(|(at, at_once)| Departed { at, at_once });
             let header = Header { kind, handler, connection, sequence, transmission, arrived, completed, departed };
             let range = Range { number: range.0, memory: range.1, offset: range.2.into(), len: range.3.into() }.encode();
@@ -503,6 +511,17 @@ mod tests {
             bytes.truncate(HEADER_LEN + STAMP_LEN - 1);
             stamp(&mut bytes, header.sequence, header.transmission, header.arrived);
             prop_assert!(flags == 0 || parse(&bytes).is_err());
+        }
+
+        /// A grant of more messages than a window has is refused, even if the checksum matches.
+        #[test]
+        fn grants_beyond_a_window_are_refused((header, words, payload) in datagrams(), granted in 0_u8..128) {
+            let header = Header { arrived: Arrived { granted, ..header.arrived }, ..header };
+            let parsed = encoded(&header, &words, &payload);
+            match parse(&parsed) {
+                Ok(parsed) => prop_assert_eq!((parsed.header, granted <= MOST_GRANTED), (header, true)),
+                Err(malformed) => prop_assert_eq!((malformed, granted > MOST_GRANTED), (Malformed::Meaning, true)),
+            }
         }
 
         #[test]

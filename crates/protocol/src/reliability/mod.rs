@@ -13,6 +13,8 @@
 //!    no more, and [`Connection::feed`] has nothing to add from bulk transfers.
 //! 4. It comes back at [`Connection::deadline`] at the latest.
 //!
+//! A caller with several connections shares the room for arriving bulk transfers among them with [`Grants`].
+//!
 //! On a dialled link ([`Connection::hold_messages`]) the caller puts each message aside with the time at
 //! which it is due ([`Connection::hold`]). It delivers the message later ([`Connection::release`]). The
 //! message is acknowledged as it arrives, because the network is not dialled. The completions that the
@@ -20,7 +22,7 @@
 //!
 //! The protocol follows von Eicken et al. 1994 ("SSAM implementation: flow control"). It has a sliding
 //! window, keeps copies until they are acknowledged, and lets replies carry acknowledgements. Explicit
-//! acknowledgements are sent only where nothing flows back. Beyond the paper it has selective
+//! acknowledgements are sent only where nothing flows back. The receiver grants the messages of bulk transfers. Beyond the paper it has selective
 //! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control
 //! ([`Controller`]), and a peer timeout.
 //!
@@ -31,6 +33,7 @@
 mod buffers;
 mod congestion;
 mod connection;
+mod grants;
 mod holding;
 mod receiving;
 mod recovery;
@@ -40,6 +43,7 @@ mod transfers;
 
 pub use congestion::{Controller, Relentless};
 pub use connection::{Config, Connection, Counters, Delivery, Full, Loss};
+pub use grants::Grants;
 pub use holding::Released;
 pub use recovery::Recovery;
 pub use transfers::{Event, Memories, Stored};

@@ -64,7 +64,7 @@ impl Receiving {
     /// Returns the acknowledgement of the messages that have arrived.
     pub fn arrived(&self) -> Arrived {
         let Self { expected, selective, latest, .. } = *self;
-        Arrived { expected, selective, latest, is_stale: false }
+        Arrived { expected, selective, latest, ..Arrived::default() }
     }
 
     /// Takes a message. Returns true if it is the next one, which must be handled now. A message ahead of a
@@ -131,6 +131,11 @@ impl Receiving {
     /// Requests an acknowledgement at once, because the peer asked for it.
     pub fn acknowledge_now(&mut self) {
         self.acknowledge_now = true;
+    }
+
+    /// Requests an acknowledgement at once if at least `count` messages wait for one.
+    pub fn acknowledge_after(&mut self, count: u32) {
+        self.acknowledge_now |= self.unacknowledged >= count;
     }
 
     /// Reports whether an acknowledgement must be sent at once, alone if no message carries it.
@@ -214,12 +219,15 @@ mod tests {
         let (mut receiving, mut buffers) = receiving();
         for (sequence, selective) in [(2, 0b10), (4, 0b1010), (1, 0b1011), (64, 1 << 63 | 0b1011)] {
             assert_eq!(arrive(&mut receiving, &mut buffers, sequence, 0), []);
-            assert_eq!(receiving.arrived(), Arrived { expected: 0, selective, latest: 9, is_stale: false });
+            assert_eq!(
+                receiving.arrived(),
+                Arrived { expected: 0, selective, latest: 9, ..Arrived::default() }
+            );
         }
         assert_eq!(arrive(&mut receiving, &mut buffers, 0, 0), [0, 1, 2]);
         assert_eq!(
             receiving.arrived(),
-            Arrived { expected: 3, selective: 1 << 60 | 1, latest: 9, is_stale: false }
+            Arrived { expected: 3, selective: 1 << 60 | 1, latest: 9, ..Arrived::default() }
         );
         assert_eq!(arrive(&mut receiving, &mut buffers, 3, 0), [3, 4]);
         assert_eq!(receiving.delivered, 5);
@@ -232,7 +240,10 @@ mod tests {
             arrive(&mut receiving, &mut buffers, sequence, 0);
         }
         assert_eq!((receiving.duplicates, receiving.beyond), (3, 1));
-        assert_eq!(receiving.arrived(), Arrived { expected: 1, selective: 1, latest: 9, is_stale: false });
+        assert_eq!(
+            receiving.arrived(),
+            Arrived { expected: 1, selective: 1, latest: 9, ..Arrived::default() }
+        );
     }
 
     #[test]
@@ -268,7 +279,7 @@ mod tests {
                 handled.extend(arrive(&mut receiving, &mut buffers, sequence, 0));
             }
             prop_assert_eq!(handled, (0..AHEAD).collect::<Vec<_>>());
-            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0, latest: 9, is_stale: false });
+            prop_assert_eq!(receiving.arrived(), Arrived { expected: AHEAD, selective: 0, latest: 9, ..Arrived::default() });
         }
     }
 }

@@ -239,6 +239,12 @@ impl Transfers {
         self.waiting.is_empty() && self.answers.is_empty()
     }
 
+    /// Reports whether a store of the peer, or a get of this side, has begun and is not complete.
+    #[inline]
+    pub fn are_bytes_arriving(&self) -> bool {
+        self.arriving.is_some() || !self.gets.is_empty()
+    }
+
     /// Returns the number of requests that are not, or not entirely, queued.
     pub fn requests_waiting(&self) -> usize {
         self.waiting.len()

@@ -7,13 +7,13 @@ mod transferring;
 
 use crate::am::{Credits, Ledger};
 use crate::dial::timing::Departed;
-use crate::frame::datagram::{self, Datagram, HEADER_LEN, Header, Kind};
+use crate::frame::datagram::{self, Arrived, Datagram, HEADER_LEN, Header, Kind, MOST_GRANTED};
 use crate::reliability::buffers::Buffers;
 use crate::reliability::congestion::{Controller, Relentless};
 use crate::reliability::holding::Holding;
 use crate::reliability::receiving::Receiving;
 use crate::reliability::recovery::Recovery;
-use crate::reliability::sending::{AckOutcome, Sending};
+use crate::reliability::sending::{AckOfUnsent, AckOutcome, Sending};
 use crate::reliability::transfers::{Transfers, Waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -100,6 +100,10 @@ pub struct Connection<C = Relentless> {
     sending: Sending<C>,
     receiving: Receiving,
     transfers: Transfers,
+    /// The messages of transfers that the peer may have in flight.
+    share: u8,
+    /// Whether bytes were arriving when that was last asked.
+    were_bytes_arriving: bool,
     buffers: Buffers,
     window: u32,
     credits: Credits,
@@ -150,6 +154,8 @@ impl<C: Controller> Connection<C> {
             sending: Sending::new(recovery, congestion, first_sequence, acknowledgement_delay_ns, now_ns),
             receiving: Receiving::new(first_sequence, acknowledgement_delay_ns, recovery.acknowledge_every),
             transfers: Transfers::default(),
+            share: MOST_GRANTED,
+            were_bytes_arriving: false,
             buffers: Buffers::default(),
             window,
             credits: Credits::new(window),
@@ -298,10 +304,15 @@ impl<C: Controller> Connection<C> {
             connection: self.remote,
             sequence: self.sending.next_sequence(),
             transmission: 0,
-            arrived: self.receiving.arrived(),
+            arrived: self.arrived(),
             completed: self.ledger.completed(),
             departed: None,
         }
+    }
+
+    /// Returns the acknowledgement and the grant of the next datagram.
+    fn arrived(&self) -> Arrived {
+        Arrived { granted: self.share, ..self.receiving.arrived() }
     }
 
     /// Reports whether an acknowledgement or an answer is outstanding.
@@ -339,13 +350,10 @@ impl<C: Controller> Connection<C> {
         }
         self.received_ns = now_ns;
         let header = &datagram.header;
-        let Ok(said) = self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) else {
+        let Ok(said) = self.take_arrived(header.arrived, now_ns) else {
             self.absurd += 1;
             return Delivery::Nothing;
         };
-        if said == AckOutcome::Progress {
-            self.heard_ns = now_ns;
-        }
         let is_next = header.sequence == self.receiving.expected();
         match header.kind {
             // These are answered once they are handled, which takes a place.
@@ -380,11 +388,23 @@ impl<C: Controller> Connection<C> {
     /// Takes only the acknowledgement of a datagram. A side that closes uses this: it retransmits its own
     /// messages and handles no more.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
-        if self.lost.is_none()
-            && self.sending.acknowledge(header.arrived, now_ns, &mut self.buffers) == Ok(AckOutcome::Progress)
-        {
+        if self.lost.is_none() {
+            // An acknowledgement of unsent messages changes nothing.
+            let _ = self.take_arrived(header.arrived, now_ns);
+        }
+    }
+
+    /// Takes the acknowledgement and the grant of a datagram.
+    fn take_arrived(&mut self, arrived: Arrived, now_ns: u64) -> Result<AckOutcome, AckOfUnsent> {
+        let outcome = self.sending.acknowledge(arrived, now_ns, &mut self.buffers)?;
+        // A datagram that was overtaken has an older grant.
+        if outcome != AckOutcome::Stale {
+            self.sending.take_grant(arrived.granted);
+        }
+        if outcome == AckOutcome::Progress {
             self.heard_ns = now_ns;
         }
+        Ok(outcome)
     }
 
     /// Returns a kept message that is in order now.
@@ -496,7 +516,7 @@ impl<C: Controller> Connection<C> {
             return None;
         }
         if let Some(at) = self.sending.next() {
-            let arrived = self.receiving.arrived();
+            let arrived = self.arrived();
             self.receiving.told();
             return Some(self.sending.transmit(at, arrived, now_ns));
         }

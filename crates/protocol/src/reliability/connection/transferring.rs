@@ -2,7 +2,7 @@
 
 use super::{Connection, Full, Loss};
 use crate::dial::timing::Departed;
-use crate::frame::datagram::{self, Datagram, Header, Kind, LONGEST};
+use crate::frame::datagram::{self, Datagram, Header, Kind, LONGEST, LONGEST_PIECE, MOST_GRANTED};
 use crate::frame::memory_key;
 use crate::frame::transfer::Range;
 use crate::reliability::congestion::Controller;
@@ -26,6 +26,9 @@ impl<C: Controller> Connection<C> {
         self.begin_request(now_ns)?;
         let range = Range { number: self.transfers.number(), memory, offset, len };
         let store = Store::new(range, handler, words, self.departs.take());
+        if self.transfers.is_idle() && self.sending.pieces() == 0 {
+            self.sending.begin_unasked();
+        }
         self.transfers.wait(Waiting::Store(store));
         Ok(range.number)
     }
@@ -54,6 +57,28 @@ impl<C: Controller> Connection<C> {
         self.transfers.expect(Range { number, ..Range::default() });
         self.enqueue_request(Kind::Attach, 0, &[number.into()], key);
         Ok(number)
+    }
+
+    /// Grants the peer that many messages of its bulk transfers in flight, 1 to 64. The next datagram tells it. A new
+    /// connection grants 64.
+    #[inline]
+    pub fn grant(&mut self, messages: u8) {
+        self.share = messages.clamp(1, MOST_GRANTED);
+    }
+
+    /// Reports whether bytes arrive, if that has changed since the last call: a store of the peer has begun and is not
+    /// complete, or a get of this side is not.
+    #[inline]
+    pub fn change_of_arrival(&mut self) -> Option<bool> {
+        let are_arriving = self.lost.is_none() && self.transfers.are_bytes_arriving();
+        let has_changed = are_arriving != self.were_bytes_arriving;
+        self.were_bytes_arriving = are_arriving;
+        has_changed.then_some(are_arriving)
+    }
+
+    /// Returns the number of messages in flight that continue bulk transfers of this side. Each of them was granted.
+    pub fn granted_in_flight(&self) -> u32 {
+        self.sending.pieces_under_way()
     }
 
     /// Takes a delivered message that belongs to a bulk transfer. If that completes a store of the peer, its
@@ -93,9 +118,16 @@ impl<C: Controller> Connection<C> {
         let arrival = match header.kind {
             Kind::Store => {
                 let (range, bytes) = leading_range()?;
+                // A store with more bytes than go unasked waits for its grant.
+                if range.len / LONGEST_PIECE as u64 > self.sending.unasked().into() {
+                    self.receiving.acknowledge_now();
+                }
                 self.transfers.begin(request(range), bytes, memories)?
             }
-            Kind::Chunk => self.transfers.arrive(words[0], payload, memories)?,
+            Kind::Chunk => {
+                self.receiving.acknowledge_after(self.share.into());
+                self.transfers.arrive(words[0], payload, memories)?
+            }
             Kind::Get => return Ok(Some(Step::Asked(Asked { range: leading_range()?.0, has: None }))),
             Kind::Attach => {
                 let number = u32::try_from(words[0]).map_err(|_| Stray)?;
@@ -103,6 +135,7 @@ impl<C: Controller> Connection<C> {
                 return Ok(Some(Step::Asked(Asked { range, has: Some(memories.has(payload)) })));
             }
             Kind::Fetched => {
+                self.receiving.acknowledge_after(self.share.into());
                 return Ok(self.transfers.fetched(words[0], payload, memories)?.map(Step::Fetched));
             }
             Kind::Refused => {
@@ -181,14 +214,11 @@ impl<C: Controller> Connection<C> {
             || self.transfers.other(turn).is_some_and(|other| self.feed_from(other, memories))
     }
 
-    /// Returns false if the bytes are not available.
+    /// Returns false if the bytes are not available or not granted.
     fn feed_from(&mut self, turn: Turn, memories: &mut impl Memories) -> bool {
         match turn {
             Turn::Requests => self.feed_request(memories),
-            Turn::Answers => {
-                self.feed_answer(memories);
-                true
-            }
+            Turn::Answers => self.feed_answer(memories),
         }
     }
 
@@ -196,6 +226,9 @@ impl<C: Controller> Connection<C> {
         let len = match self.transfers.first_waiting() {
             Some(Waiting::Store(store)) => {
                 let (at, len) = store.piece();
+                if at > 0 && !self.sending.is_granted() {
+                    return false;
+                }
                 let Stored { range, handler, departed, .. } = store.request;
                 let mut bytes = self.buffers.take();
                 bytes.reserve(LONGEST);
@@ -226,9 +259,12 @@ impl<C: Controller> Connection<C> {
         true
     }
 
-    fn feed_answer(&mut self, memories: &mut impl Memories) {
-        let Some(answer) = self.transfers.first_answer() else { return };
+    fn feed_answer(&mut self, memories: &mut impl Memories) -> bool {
+        let Some(answer) = self.transfers.first_answer() else { return false };
         let (range, (at, len), has, departed) = (answer.range, answer.piece(), answer.has, answer.departed);
+        if len > 0 && !self.sending.is_granted() {
+            return false;
+        }
         let mut bytes = self.buffers.take();
         bytes.reserve(LONGEST);
         let header = Header { departed, ..self.header(Kind::Fetched, 0) };
@@ -238,7 +274,7 @@ impl<C: Controller> Connection<C> {
             self.transfers.refuse();
             self.departs = departed;
             self.refuse(range, 0, &[]);
-            return;
+            return true;
         }
         if self.transfers.answered(len) {
             self.ledger.handle();
@@ -246,6 +282,7 @@ impl<C: Controller> Connection<C> {
         }
         self.sending.enqueue(Kind::Fetched, bytes);
         self.ledger.told();
+        true
     }
 
     /// Drops the parts of transfers that are not queued yet. A side that closes uses this, because it no

@@ -36,6 +36,8 @@ struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     state: SendState,
+    /// Whether the message continues a bulk transfer, so that it needs a grant.
+    is_piece: bool,
     first: Transmission,
     last: Transmission,
 }
@@ -83,6 +85,9 @@ pub struct Sending<C> {
     /// Of the transmitted ones, the number in flight, and the number to be retransmitted.
     under_way: u32,
     again: u32,
+    /// Of those in flight, the number that needed a grant; and the number that may be in flight.
+    pieces_under_way: u32,
+    granted: u32,
     /// The number of transmissions so far, and the latest of them that is known to have arrived.
     order: u64,
     arrived_order: u64,
@@ -122,6 +127,8 @@ impl<C: Controller> Sending<C> {
             transmitted: 0,
             under_way: 0,
             again: 0,
+            pieces_under_way: 0,
+            granted: recovery.initial_window,
             order: 0,
             arrived_order: 0,
             recovery,
@@ -157,6 +164,39 @@ impl<C: Controller> Sending<C> {
             && self.under_way < self.congestion.window()
     }
 
+    /// Reports whether one more message that continues a bulk transfer is granted.
+    pub fn is_granted(&self) -> bool {
+        self.pieces_under_way < self.granted
+    }
+
+    /// Returns the number of messages that continue bulk transfers and are in flight.
+    pub fn pieces_under_way(&self) -> u32 {
+        self.pieces_under_way
+    }
+
+    /// Returns the number of messages of a new transfer that need no grant.
+    pub fn unasked(&self) -> u32 {
+        self.recovery.initial_window
+    }
+
+    /// Takes the grant of a datagram of the peer, if it has one.
+    pub fn take_grant(&mut self, granted: u8) {
+        if granted > 0 {
+            self.granted = granted.into();
+        }
+    }
+
+    /// Notes that a store begins while no other transfer is on its way. It need not wait for its grant with its first
+    /// messages. More of them go if the peer granted more before.
+    pub fn begin_unasked(&mut self) {
+        self.granted = self.granted.max(self.unasked());
+    }
+
+    /// Returns the number of messages that are not acknowledged and that needed a grant.
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
     /// Returns the sequence number of the next message to be queued.
     pub fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.len() as u32)
@@ -170,8 +210,9 @@ impl<C: Controller> Sending<C> {
     /// Queues a message from [`datagram::write`].
     pub fn enqueue(&mut self, kind: Kind, bytes: Vec<u8>) {
         let never = Transmission::default();
-        let flight = Flight { state: SendState::Queued, first: never, last: never };
-        self.pieces += usize::from(is_piece(kind));
+        let is_piece = is_piece(kind);
+        let flight = Flight { state: SendState::Queued, is_piece, first: never, last: never };
+        self.pieces += usize::from(is_piece);
         self.messages.push_back(Outgoing { kind, bytes, flight });
     }
 
@@ -202,7 +243,7 @@ impl<C: Controller> Sending<C> {
         for _ in 0..news {
             let Some(message) = self.messages.pop_front() else { break };
             self.transmitted -= 1;
-            self.pieces -= usize::from(is_piece(message.kind));
+            self.pieces -= usize::from(message.flight.is_piece);
             self.first = self.first.wrapping_add(1);
             sample = self.note_arrival(message.flight, latest).or(sample);
             buffers.give_back(message.bytes);
@@ -245,7 +286,10 @@ impl<C: Controller> Sending<C> {
     fn note_arrival(&mut self, flight: Flight, latest: u64) -> Option<Transmission> {
         match flight.state {
             SendState::Acknowledged => return None,
-            SendState::InFlight => self.under_way -= 1,
+            SendState::InFlight => {
+                self.under_way -= 1;
+                self.pieces_under_way -= u32::from(flight.is_piece);
+            }
             SendState::Queued => {
                 self.again -= 1;
                 self.congestion.on_spurious_loss();
@@ -263,6 +307,7 @@ impl<C: Controller> Sending<C> {
             if is_overtaken && flight.state == SendState::InFlight {
                 flight.state = SendState::Queued;
                 self.under_way -= 1;
+                self.pieces_under_way -= u32::from(flight.is_piece);
                 self.again += 1;
                 lost += 1;
             }
@@ -315,6 +360,7 @@ impl<C: Controller> Sending<C> {
                 }
             }
             self.again += core::mem::take(&mut self.under_way);
+            self.pieces_under_way = 0;
             // Only the first timeout in a row shrinks the window: nothing was acknowledged between it and the
             // next.
             if self.timeouts == self.recovery.tail_loss_probes {
@@ -380,11 +426,13 @@ impl<C: Controller> Sending<C> {
             flight.first = now;
             self.transmitted += 1;
             self.under_way += 1;
+            self.pieces_under_way += u32::from(flight.is_piece);
             self.sent += 1;
         } else {
             if flight.state == SendState::Queued {
                 self.again -= 1;
                 self.under_way += 1;
+                self.pieces_under_way += u32::from(flight.is_piece);
             }
             self.retransmitted += 1;
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 type Sending = super::Sending<Relentless>;
 
 const DELAY_NS: u64 = 1_000;
-const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0, is_stale: false };
+const NOTHING: Arrived = Arrived { expected: 0, selective: 0, latest: 0, is_stale: false, granted: 0 };
 
 fn queue(sending: &mut Sending, kind: Kind) {
     let header = Header {
@@ -20,7 +20,7 @@ fn queue(sending: &mut Sending, kind: Kind) {
         departed: None,
     };
     let mut bytes = Vec::new();
-    datagram::write(&header, &[], &[], &mut bytes);
+    datagram::write(&header, &[0], &[0], &mut bytes);
     sending.enqueue(kind, bytes);
 }
 
@@ -57,7 +57,7 @@ fn acknowledge(
     };
     let there = (0..sending.transmitted).filter(is_there);
     let latest = there.map(|at| sending.messages[at].flight.last.order).max().unwrap_or(0);
-    let arrived = Arrived { expected, selective, latest: latest as u16, is_stale: false };
+    let arrived = Arrived { expected, selective, latest: latest as u16, ..NOTHING };
     sending.acknowledge(arrived, now_ns, &mut Buffers::default())
 }
 
@@ -241,13 +241,17 @@ proptest! {
         let mut now_ns = 0;
         for (more, news, some, of_these, later_ns) in steps {
             now_ns += later_ns;
-            (0..more).for_each(|_| queue(&mut sending, Kind::Request));
+            (0..more).for_each(|nth| queue(&mut sending, if nth == 0 { Kind::Request } else { Kind::Chunk }));
             sending.on_time(now_ns);
             transmit(&mut sending, now_ns);
             let expected = sending.first + news.min(sending.transmitted as u32);
             acknowledge(&mut sending, expected, some & of_these, now_ns).unwrap();
             prop_assert_eq!(sending.under_way as usize, count(&sending, SendState::InFlight));
             prop_assert_eq!(sending.again as usize, count(&sending, SendState::Queued));
+            let pieces = sending.messages.iter().take(sending.transmitted).filter(|message| {
+                message.kind == Kind::Chunk && message.flight.state == SendState::InFlight
+            });
+            prop_assert_eq!(sending.pieces_under_way as usize, pieces.count());
             let overlooked = |flight: Flight| {
                 flight.state == SendState::InFlight && flight.last.order + sending.recovery.packet_threshold <= sending.arrived_order
             };
