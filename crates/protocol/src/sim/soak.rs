@@ -5,6 +5,7 @@
 //! * Every byte of a transfer is placed once and correctly, before the handler runs. No byte of a
 //!   refused transfer is placed.
 //! * Credits come back, and memory stays bounded.
+//! * A transfer goes on only as far as its receiver grants.
 //! * Once the network has healed, everything ends.
 //! * If a peer restarts, a request is handled at most once. Within the peer timeout the survivor learns
 //!   that the outcome of the others is unknown.
@@ -13,7 +14,7 @@ mod program;
 
 use super::network::{Blackout, Network};
 use crate::faults::Faults;
-use crate::frame::datagram;
+use crate::frame::datagram::{self, MOST_GRANTED};
 use crate::random::Random;
 use crate::reliability::{Config, Connection, Delivery, Loss};
 use alloc::string::String;
@@ -97,6 +98,8 @@ struct World {
     restarted: bool,
     /// Time at which each side deregisters memory, ns.
     deregister_ns: [u64; 2],
+    /// Whether the sides change their grants at random times. Otherwise they grant a whole window.
+    changes_grants: bool,
     now_ns: u64,
     memory_bytes: usize,
 }
@@ -139,6 +142,7 @@ impl World {
         };
         let sides = [program(11, 22), program(22, 11)];
         let deregister_ns = [(); 2].map(|()| random.below(20_000_000));
+        let changes_grants = random.below(2) == 0;
         Self {
             seed,
             random,
@@ -148,6 +152,7 @@ impl World {
             restart_ns,
             restarted: false,
             deregister_ns,
+            changes_grants,
             now_ns: 0,
             memory_bytes: 0,
         }
@@ -255,6 +260,7 @@ impl World {
         if datagram.header.connection != program.connection.local() {
             return Ok(());
         }
+        program.note_grant(datagram.header.arrived);
         let mut handled = Ok(());
         if program.connection.receive(&datagram, self.now_ns) == Delivery::Now {
             handled = program.handle(&datagram, self.now_ns);
@@ -287,7 +293,11 @@ impl World {
                 break;
             }
         }
-        let mut datagrams = 0;
+        if self.changes_grants && self.random.chance(0.1) {
+            let most = [2, 8, u64::from(MOST_GRANTED)][self.random.below(3) as usize];
+            program.connection.grant(1 + self.random.below(most) as u8);
+        }
+        let (mut datagrams, mut before) = (0, u32::MAX);
         loop {
             while let Some(bytes) = program.connection.transmit(self.now_ns) {
                 self.network.send(side, bytes, self.now_ns);
@@ -296,6 +306,12 @@ impl World {
                     return Err(self.violation("more than 1000 datagrams are sent at once"));
                 }
             }
+            let in_flight = program.connection.granted_in_flight();
+            if in_flight > before.max(program.granted()) {
+                let what = alloc::format!("{in_flight} are in flight, {} are granted", program.granted());
+                return Err(self.violation(what));
+            }
+            before = in_flight;
             if !program.feed(self.now_ns) {
                 break;
             }

@@ -260,11 +260,10 @@ impl<C: Controller> Connection<C> {
     }
 
     fn feed_answer(&mut self, memories: &mut impl Memories) -> bool {
-        let Some(answer) = self.transfers.first_answer() else { return false };
-        let (range, (at, len), has, departed) = (answer.range, answer.piece(), answer.has, answer.departed);
-        if len > 0 && !self.sending.is_granted() {
+        let Some(answer) = self.transfers.first_answer().filter(|_| self.sending.is_granted()) else {
             return false;
-        }
+        };
+        let (range, (at, len), has, departed) = (answer.range, answer.piece(), answer.has, answer.departed);
         let mut bytes = self.buffers.take();
         bytes.reserve(LONGEST);
         let header = Header { departed, ..self.header(Kind::Fetched, 0) };

@@ -1,10 +1,10 @@
 //! The program on one side of a soak, and its part of the oracle. It issues requests, stores and gets
 //! with consecutive numbers. The number determines the task and its required outcome.
 
-use crate::frame::datagram::{Datagram, Kind};
+use crate::frame::datagram::{Arrived, Datagram, Kind};
 use crate::frame::memory_key;
 use crate::frame::transfer::Range;
-use crate::reliability::{Connection, Event, Full, Memories, Stored};
+use crate::reliability::{Connection, Event, Full, Memories, Recovery, Stored};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -207,6 +207,9 @@ pub struct Program {
     pub fetched: u64,
     pub refused: u64,
     pub wake_ns: u64,
+    /// The messages of transfers that may be in flight, and the acknowledgement that came with that grant.
+    granted: u32,
+    granted_with: Option<u32>,
 }
 
 impl Program {
@@ -235,6 +238,8 @@ impl Program {
             fetched: 0,
             refused: 0,
             wake_ns: 0,
+            granted: Recovery::default().initial_window,
+            granted_with: None,
         }
     }
 
@@ -270,6 +275,8 @@ impl Program {
             Task::Store { place, .. } => {
                 let transfer = self.connection.store(0, &[number], place, now_ns)?;
                 self.shelf.stores.push_back(issued(transfer));
+                // The first messages of a store may go unasked.
+                self.granted = self.granted.max(Recovery::default().initial_window);
             }
             Task::Get { place } => {
                 let transfer = self.connection.get(place, now_ns)?;
@@ -283,6 +290,19 @@ impl Program {
         }
         self.issued += 1;
         Ok(())
+    }
+
+    /// Notes the grant of a datagram that was not overtaken by another.
+    pub fn note_grant(&mut self, Arrived { expected, granted, .. }: Arrived) {
+        let is_overtaken = self.granted_with.is_some_and(|last| expected.wrapping_sub(last) > u32::MAX / 2);
+        if !is_overtaken {
+            (self.granted, self.granted_with) = (granted.into(), Some(expected));
+        }
+    }
+
+    /// Returns the most messages of transfers that may be in flight when one more is sent.
+    pub fn granted(&self) -> u32 {
+        self.granted
     }
 
     /// Queues the datagrams of transfers that can be sent now. Returns whether there were any.
