@@ -10,10 +10,18 @@ use super::connection::Connection;
 use crate::frame::datagram::MOST_GRANTED;
 
 /// The grants of an endpoint to its peers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Grants {
     /// The number of connections on which bytes arrive.
     arriving: u32,
+    /// The messages that each of them is granted. That is at least one, so that every transfer goes on.
+    share: u8,
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self { arriving: 0, share: MOST_GRANTED }
+    }
 }
 
 impl Grants {
@@ -22,18 +30,18 @@ impl Grants {
     #[inline]
     pub fn note<C: Controller>(&mut self, connection: &mut Connection<C>) {
         match connection.change_of_arrival() {
-            None => {}
+            None => return,
             Some(true) => self.arriving += 1,
             Some(false) => self.arriving -= 1,
         }
+        let share = u32::from(MOST_GRANTED) / self.arriving.max(1);
+        self.share = share.max(1) as u8;
     }
 
-    /// Grants a connection its share, before it sends. The share is at least one message, so that every transfer goes
-    /// on.
+    /// Grants a connection its share, before it sends.
     #[inline]
     pub fn grant<C: Controller>(&self, connection: &mut Connection<C>) {
-        let share = u32::from(MOST_GRANTED) / self.arriving.max(1);
-        connection.grant(share.max(1) as u8);
+        connection.grant(self.share);
     }
 }
 

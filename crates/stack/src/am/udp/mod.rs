@@ -26,7 +26,7 @@ use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, SocketError,
 use netdyno_host::{interface, random};
 use netdyno_protocol::frame::datagram::{Datagram, LONGEST_PAYLOAD, STAMP_LEN};
 use netdyno_protocol::frame::udp_port::UdpPortAddress;
-use netdyno_protocol::reliability::{self, Connection};
+use netdyno_protocol::reliability::{self, Connection, Grants};
 use peer::UdpPeer;
 use polling::Polling;
 use std::net::IpAddr;
@@ -44,6 +44,7 @@ pub(super) struct UdpPeers {
     /// The peers by connection number.
     places: Lookup<u64>,
     corking: Corking,
+    grants: Grants,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     /// When the socket was last found empty, in ticks; only if dials are set.
@@ -68,6 +69,7 @@ impl UdpPeers {
             peers: Vec::new(),
             places: Lookup::default(),
             corking: Corking::default(),
+            grants: Grants::default(),
             interface,
             empty_at: None,
         })
@@ -132,14 +134,18 @@ impl UdpPeers {
     /// Sends all datagrams that a connection has ready.
     #[inline]
     fn transmit(&mut self, place: usize, now_ns: u64) {
-        let at_ns = self.peers[place].transmit(&mut self.driver.socket, now_ns);
+        let peer = &mut self.peers[place];
+        peer.share(&mut self.grants);
+        let at_ns = peer.transmit(&mut self.driver.socket, now_ns);
         self.driver.expect(at_ns);
     }
 
     /// Sends all datagrams that a connection has ready, and as much of its transfers as there is room
     /// for.
     fn transmit_all(&mut self, place: usize, now_ns: u64, memories: &Memories, lent: Lent<'_>) {
-        let at_ns = self.peers[place].transmit_all(&mut self.driver.socket, memories, lent, now_ns);
+        let peer = &mut self.peers[place];
+        peer.share(&mut self.grants);
+        let at_ns = peer.transmit_all(&mut self.driver.socket, memories, lent, now_ns);
         self.driver.expect(at_ns);
     }
 
@@ -148,14 +154,14 @@ impl UdpPeers {
     #[inline(never)]
     fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         self.send_waiting();
-        let Self { driver, peers, places, empty_at, .. } = self;
+        let Self { driver, peers, places, empty_at, grants, .. } = self;
         let take = |peer: &mut UdpPeer, datagram: &Datagram<'_>, now_ns: u64| {
             if peer.is_dialled() {
                 return peer.take_and_hold(datagram, *empty_at, now_ns, &offer.memories);
             }
             peer.take(datagram, now_ns, offer, state)
         };
-        let polled = driver.poll(&mut Polling { peers, places, memories: &offer.memories, take })?;
+        let polled = driver.poll(&mut Polling { peers, places, memories: &offer.memories, grants, take })?;
         if self.interface.is_some() {
             // The messages taken above are held; this releases the one that is due.
             self.empty_at = polled.is_drained.then(ticks::now).or(self.empty_at);
@@ -165,19 +171,24 @@ impl UdpPeers {
     }
 
     fn say_goodbye(&mut self, place: usize, now_ns: u64) {
-        self.peers[place].say_goodbye(&mut self.driver.socket, now_ns);
+        let peer = &mut self.peers[place];
+        peer.say_goodbye(&mut self.driver.socket, now_ns);
+        peer.share(&mut self.grants);
     }
 
     /// Sends again what is not acknowledged. Handles no message, because there is no state for handlers
     /// and no registered memory any more.
     fn linger(&mut self) {
-        let Self { driver, peers, places, .. } = self;
+        let Self { driver, peers, places, grants, .. } = self;
         let take = |peer: &mut UdpPeer, datagram: &Datagram<'_>, now_ns: u64| {
             peer.take_acknowledgement(&datagram.header, now_ns);
             Ok(0)
         };
         let memories = &Memories::new(0);
-        driver.linger(&mut Polling { peers, places, memories, take }, LINGER.min(self.config.peer_timeout));
+        driver.linger(
+            &mut Polling { peers, places, memories, grants, take },
+            LINGER.min(self.config.peer_timeout),
+        );
     }
 }
 

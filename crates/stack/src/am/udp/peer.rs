@@ -12,7 +12,7 @@ use crate::udp::{self, Socket};
 use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::dial::timing::Lane;
 use netdyno_protocol::frame::datagram::{self, Datagram, Header, Kind};
-use netdyno_protocol::reliability::{self, Connection, Delivery};
+use netdyno_protocol::reliability::{self, Connection, Delivery, Grants};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +62,14 @@ impl UdpPeer {
     /// Returns whether a message to the peer is not acknowledged yet.
     pub(super) fn is_owed(&self) -> bool {
         self.lost.is_none() && self.outbox.connection.has_unacknowledged()
+    }
+
+    /// Shares the grants of the endpoint with this peer. Called before datagrams leave, because bytes may have
+    /// begun or ceased to arrive since the last ones, and after the loss of the peer.
+    #[inline]
+    pub(super) fn share(&mut self, grants: &mut Grants) {
+        grants.note(&mut self.outbox.connection);
+        grants.grant(&mut self.outbox.connection);
     }
 
     /// Sends all datagrams that the connection has ready. Returns the time of its next timer.

@@ -6,6 +6,7 @@ use crate::am::error::PeerLost;
 use crate::udp::{Connections, Lookup, Socket, Taken};
 use netdyno_host::datagram::DatagramWire;
 use netdyno_protocol::frame::datagram::{self, Datagram, Kind};
+use netdyno_protocol::reliability::Grants;
 use std::net::SocketAddr;
 
 /// The peers during a poll. `take` takes a datagram of a connected peer, and returns the number of messages
@@ -14,6 +15,7 @@ pub(super) struct Polling<'a, F> {
     pub(super) peers: &'a mut [UdpPeer],
     pub(super) places: &'a mut Lookup<u64>,
     pub(super) memories: &'a Memories,
+    pub(super) grants: &'a mut Grants,
     pub(super) take: F,
 }
 
@@ -52,18 +54,24 @@ where
             return Ok(Taken::By(place, 0));
         }
         let handled = (self.take)(peer, &datagram, now_ns);
+        // The answers come after all datagrams of the poll, so that their grants count all bytes that arrive.
+        self.grants.note(&mut peer.outbox.connection);
         handled.map(|count| Taken::By(place, count)).inspect_err(|_| peer.say_goodbye(socket, now_ns))
     }
 
     #[inline]
     fn pump(&mut self, place: usize, socket: &mut Socket, now_ns: u64) -> u64 {
-        self.peers[place].transmit_all(socket, self.memories, None, now_ns)
+        let peer = &mut self.peers[place];
+        peer.share(self.grants);
+        peer.transmit_all(socket, self.memories, None, now_ns)
     }
 
     fn on_time(&mut self, socket: &mut Socket, now_ns: u64) -> Result<u64, PeerLost> {
         let mut next_ns = u64::MAX;
         for peer in &mut *self.peers {
-            peer.on_time(now_ns).inspect_err(|_| peer.say_goodbye(socket, now_ns))?;
+            let result = peer.on_time(now_ns);
+            peer.share(self.grants);
+            result.inspect_err(|_| peer.say_goodbye(socket, now_ns))?;
             next_ns = next_ns.min(peer.transmit_all(socket, self.memories, None, now_ns));
         }
         Ok(next_ns)
