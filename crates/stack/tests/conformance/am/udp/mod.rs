@@ -1,6 +1,7 @@
 //! Tests of UDP alone.
 
 mod connecting;
+mod fairness;
 mod hostile;
 mod network;
 mod relay;
