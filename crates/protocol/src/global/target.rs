@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 /// Length of the word of an atomic operation, in bytes.
 pub const WORD: u64 = 8;
 
-/// Carries out an operation. `longest` is the most bytes of a reply that has a payload; a longer get is refused as malformed, because its
-/// initiator knows the limit. The bytes of a get replace the contents of `out`.
+/// Carries out an operation. `longest` is the most bytes of a reply that has a payload; a longer get is refused as
+/// malformed, because its initiator knows the limit. The bytes of a get replace the contents of `out`.
 #[inline(always)]
 pub fn serve<'a>(
     request: &Request<'_>,

@@ -22,9 +22,9 @@
 //!
 //! The protocol follows von Eicken et al. 1994 ("SSAM implementation: flow control"). It has a sliding
 //! window, keeps copies until they are acknowledged, and lets replies carry acknowledgements. Explicit
-//! acknowledgements are sent only where nothing flows back. The receiver grants the messages of bulk transfers. Beyond the paper it has selective
-//! acknowledgement, timeouts from measured round trips, tail loss probes, congestion control
-//! ([`Controller`]), and a peer timeout.
+//! acknowledgements are sent only where nothing flows back. The receiver grants the messages of bulk
+//! transfers. Beyond the paper it has selective acknowledgement, timeouts from measured round trips, tail loss
+//! probes, congestion control ([`Controller`]), and a peer timeout.
 //!
 //! Inside, `sending` keeps unacknowledged messages and selects the next datagram. `receiving` puts arriving
 //! messages in order. `transfers` knows where the bytes of bulk transfers come from and belong. `holding` has
