@@ -1,7 +1,7 @@
 //! A layer between two processes: each process opens its half, hands an address of opaque bytes to the
 //! other process, and connects to the address that it got, as requester or as replier.
 
-use crate::socket::write_address;
+use crate::socket::write_server_of_others;
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::task::Subject;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub const ANY_CLIENT: &[u8] = &[];
 
 /// Returns the bytes that stand for a server at this address, for layers that connect to servers of others.
 pub fn server_at(address: SocketAddr) -> Vec<u8> {
-    write_address(address)
+    write_server_of_others(address)
 }
 
 /// Which side of a connection a process is.

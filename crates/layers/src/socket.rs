@@ -49,9 +49,23 @@ pub(crate) fn write_address(address: SocketAddr) -> Vec<u8> {
     address.to_string().into_bytes()
 }
 
-/// Returns the address in `bytes`, as [`write_address`] wrote it.
+/// Stands behind the address of a server that netdyno has not started.
+const OF_OTHERS: &str = " of others";
+
+/// Returns the bytes of the address of a server that netdyno has not started.
+pub(crate) fn write_server_of_others(address: SocketAddr) -> Vec<u8> {
+    format!("{address}{OF_OTHERS}").into_bytes()
+}
+
+/// Reports whether the address is that of a server that netdyno has not started.
+pub(crate) fn is_of_others(bytes: &[u8]) -> bool {
+    bytes.ends_with(OF_OTHERS.as_bytes())
+}
+
+/// Returns the address in `bytes`, as [`write_address`] or [`write_server_of_others`] wrote it.
 pub(crate) fn parse_address(bytes: &[u8]) -> Result<SocketAddr, LayerError> {
     let text = std::str::from_utf8(bytes).map_err(LayerError::new)?;
+    let text = text.strip_suffix(OF_OTHERS).unwrap_or(text);
     text.parse().map_err(|_| LayerError(format!("'{text}' is not the address of a socket")))
 }
 

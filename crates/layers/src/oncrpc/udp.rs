@@ -4,7 +4,7 @@ use super::client::{Channel, longest_reply};
 use super::outgoing::Outgoing;
 use super::service::{Service, longest_call};
 use crate::requests::Responder;
-use crate::socket::{block_on, is_passing};
+use crate::socket::{block_on, is_of_others, is_passing};
 use crate::udp::port::{UdpPort, WINDOW, failed, lost, send_by, window};
 use netdyno_measure::layer::LayerError;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,15 +13,18 @@ use std::time::Duration;
 
 /// A client's connected socket.
 pub(super) struct UdpChannel {
-    port: UdpPort,
-    /// The clients that share the receive buffer of their server.
-    clients: usize,
+    socket: UdpSocket,
+    /// The part of the server's receive buffer that this client may fill, in bytes.
+    buffer: usize,
     /// The receive buffer. It is one byte longer than a datagram, so that a longer one is no reply.
     room: Vec<u8>,
 }
 
 impl UdpChannel {
     /// Returns the channel to a server of `clients` clients, for replies with up to `largest` bytes of data.
+    ///
+    /// The receive buffer of the server is assumed to be as large as that of this end, which a server of netdyno asks
+    /// for. A server of others is assumed to ask for none.
     pub(super) fn connect(
         port: UdpPort,
         server: &[u8],
@@ -29,7 +32,8 @@ impl UdpChannel {
         largest: usize,
     ) -> Result<Self, LayerError> {
         port.connect(server)?;
-        Ok(Self { port, clients, room: vec![0; longest_reply(largest) + 1] })
+        let buffer = if is_of_others(server) { port.usual_buffer.min(port.buffer) } else { port.buffer };
+        Ok(Self { socket: port.socket, buffer: buffer / clients, room: vec![0; longest_reply(largest) + 1] })
     }
 }
 
@@ -39,7 +43,7 @@ impl Channel for UdpChannel {
 
     #[inline(always)]
     fn send(&mut self, call: &Outgoing) -> Result<bool, LayerError> {
-        match self.port.socket.send(call.message()) {
+        match self.socket.send(call.message()) {
             Ok(_) => Ok(true),
             Err(error) if is_passing(&error) => Ok(false),
             Err(error) => Err(lost(&error)),
@@ -48,21 +52,20 @@ impl Channel for UdpChannel {
 
     #[inline(always)]
     fn take(&mut self) -> Result<Option<&[u8]>, LayerError> {
-        match self.port.socket.recv(&mut self.room) {
+        match self.socket.recv(&mut self.room) {
             Ok(len) => Ok(Some(&self.room[..len])),
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(lost(&error)),
         }
     }
 
-    /// Returns the calls that surely fit into the receive buffer of the server, so that few are sent again. The
-    /// buffer is assumed to be as large as that of this end.
+    /// Returns the calls that surely fit into the receive buffer of the server, so that few are sent again.
     fn window(&self, message_bytes: usize) -> usize {
-        window(self.port.buffer / self.clients, message_bytes)
+        window(self.buffer, message_bytes)
     }
 
     fn socket(&self) -> impl AsFd {
-        &self.port.socket
+        &self.socket
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct UdpPort {
     pub(crate) address: SocketAddr,
     /// The size of the receive buffer as the system states it, in bytes.
     pub(crate) buffer: usize,
+    /// The size of the receive buffer of a socket that asks for none, in bytes.
+    pub(crate) usual_buffer: usize,
 }
 
 impl UdpPort {
@@ -57,9 +59,11 @@ impl UdpPort {
         let socket = UdpSocket::bind(bind).map_err(error("open"))?;
         let address = socket.local_addr().map_err(error("name"))?;
         socket.set_nonblocking(true).map_err(error("set up"))?;
+        let buffer = || sockopt::socket_recv_buffer_size(&socket).map_err(LayerError::new);
+        let usual_buffer = buffer()?;
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER).map_err(LayerError::new)?;
-        let buffer = sockopt::socket_recv_buffer_size(&socket).map_err(LayerError::new)?;
-        Ok(Self { socket, address, buffer })
+        let buffer = buffer()?;
+        Ok(Self { socket, address, buffer, usual_buffer })
     }
 
     /// Returns the bytes to hand to peers.
