@@ -150,14 +150,14 @@ impl Job {
     }
 }
 
-/// Reports whether an endpoint is that of the job.
-pub fn is_of_job(endpoint: &Endpoint) -> bool {
-    job().is_some_and(|job| ptr::eq(job.endpoint, endpoint))
+/// Returns the job whose endpoint this is.
+pub fn job_of(endpoint: &Endpoint) -> Option<&'static Job> {
+    job().filter(|job| ptr::eq(job.endpoint, endpoint))
 }
 
 /// Takes a message of another rank.
 pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, bytes: &[u8]) {
-    let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return };
+    let Some(job) = job_of(endpoint) else { return };
     let name = endpoint.peers.borrow()[peer.index()].name;
     let Some(rank) = job.names.iter().position(|other| *other == name) else { return };
     match kind {
@@ -181,7 +181,7 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
 
 /// Takes the ends of the job that ranks have told without a message, if this is the endpoint of the job.
 pub fn take_ends(endpoint: &Endpoint) {
-    if let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) {
+    if let Some(job) = job_of(endpoint) {
         endpoint.inbox.take_ends().into_iter().for_each(|end| job.take_end(end));
     }
 }
@@ -189,7 +189,7 @@ pub fn take_ends(endpoint: &Endpoint) {
 /// Ends this rank if the named endpoint is that of a rank, and the job has ended: a message that such a rank does not take
 /// is no error.
 pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
-    if let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint) && job.names.contains(name))
+    if let Some(job) = job_of(endpoint).filter(|job| job.names.contains(name))
         && let Some(Ended { code, .. }) = job.ended.get()
     {
         job.leave(code);
@@ -200,7 +200,7 @@ pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
 /// Takes the loss of a named endpoint. Returns whether it is that of a rank that has ended the job. The loss of another
 /// rank ends this one, unless that rank has closed its endpoint.
 pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
-    let Some(job) = job().filter(|job| ptr::eq(job.endpoint, endpoint)) else { return false };
+    let Some(job) = job_of(endpoint) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     take_ends(endpoint);
     if job.is_ending.get() || job.ended.get().is_some() {
@@ -236,7 +236,7 @@ pub fn end_failed() -> ! {
 pub fn at_exit() {
     let Some(job) = job() else { return };
     if job.endpoint.has_ended.load(Ordering::Relaxed) {
-        job.close_endpoint();
+        job.endpoint.close();
     }
     if let Ok(mut pmi) = job.pmi.try_borrow_mut() {
         *pmi = None;

@@ -162,7 +162,7 @@ impl Endpoint {
         self.lobby.remove(&self.name);
         self.inbox.close();
         // The end of the job is told over its endpoint, also after AM_Terminate.
-        if job::is_of_job(self) {
+        if job::job_of(self).is_some() {
             return Ok(());
         }
         *self.link.borrow_mut() = None;

@@ -274,7 +274,7 @@ impl Job {
         self.is_ending.set(true);
         // A handler that calls this keeps its endpoint.
         let _ = polling::free_all();
-        self.close_endpoint();
+        self.endpoint.close();
         at_exit();
     }
 }

@@ -48,7 +48,8 @@ impl Job {
         // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
         // borrowed.
         close_all();
-        self.close_endpoint();
+        // It may have left its bundle.
+        self.endpoint.close();
         kill(code)
     }
 
@@ -62,13 +63,6 @@ impl Job {
         match Calling::begin(&self.names[rank]).map_err(failed)? {
             Some((mut calling, _)) => calling.tell_end(&self.endpoint.name, end).map_err(failed),
             None => Ok(()),
-        }
-    }
-
-    /// Closes the endpoint of the job, which may have left its bundle. A handler keeps it.
-    pub fn close_endpoint(&self) {
-        if let Ok(mut link) = self.endpoint.link.try_borrow_mut() {
-            *link = None;
         }
     }
 }

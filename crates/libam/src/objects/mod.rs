@@ -83,9 +83,7 @@ pub fn for_each_unshared(work: impl Fn(&'static Bundle)) {
 pub fn close_all() {
     for_each_unshared(|bundle| {
         for endpoint in bundle.endpoints.borrow().iter() {
-            if let Ok(mut link) = endpoint.link.try_borrow_mut() {
-                *link = None;
-            }
+            endpoint.close();
         }
     });
 }
@@ -314,6 +312,13 @@ impl Endpoint {
         from.remove(self)?;
         to.insert(self);
         Ok(())
+    }
+
+    /// Closes the endpoint of the stack. A handler keeps it.
+    pub fn close(&self) {
+        if let Ok(mut link) = self.link.try_borrow_mut() {
+            *link = None;
+        }
     }
 
     /// Reports whether the endpoint is open for messages.

@@ -49,30 +49,9 @@ impl Grants {
 mod tests {
     use super::*;
     use crate::frame::datagram::{self, Datagram, Kind};
-    use crate::frame::transfer::Range;
-    use crate::reliability::{Config, Delivery, Event, Memories};
+    use crate::reliability::{Config, Delivery, Event};
+    use crate::sim::switch::Placed;
     use alloc::vec::Vec;
-
-    /// Memory without end, whose bytes are all zero.
-    struct Zeros;
-
-    impl Memories for Zeros {
-        fn source(&mut self, _: u32, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
-            out.resize(out.len() + len, 0);
-            true
-        }
-        fn has(&mut self, _: &[u8]) -> bool {
-            true
-        }
-        fn read(&mut self, _: &Range, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
-            out.resize(out.len() + len, 0);
-            true
-        }
-        fn write(&mut self, _: &Range, _: u64, _: &[u8]) -> bool {
-            true
-        }
-        fn fetched(&mut self, _: u32, _: u64, _: &[u8]) {}
-    }
 
     fn pair() -> [Connection; 2] {
         [(1, 2), (2, 1)].map(|(local, remote)| Connection::new(Config::default(), local, remote, 0))
@@ -85,7 +64,7 @@ mod tests {
             while let Some(bytes) = from.transmit(0) {
                 sent.push(bytes.to_vec());
             }
-            if !from.feed(&mut Zeros, 0) {
+            if !from.feed(&mut Placed::default(), 0) {
                 return sent;
             }
         }
@@ -97,7 +76,7 @@ mod tests {
         for bytes in datagrams {
             let datagram = datagram::parse(bytes).unwrap();
             if to.receive(&datagram, 0) == Delivery::Now && datagram.header.kind.is_of_transfer() {
-                complete += usize::from(to.transfer(&datagram, &mut Zeros) != Event::Nothing);
+                complete += usize::from(to.transfer(&datagram, &mut Placed::default()) != Event::Nothing);
             }
         }
         complete

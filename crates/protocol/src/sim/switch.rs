@@ -92,7 +92,7 @@ enum Event {
 /// Counts the datagrams whose request was handled or whose bytes were placed. It stands for unlimited
 /// memory and stores no bytes.
 #[derive(Default)]
-struct Placed(u64);
+pub(crate) struct Placed(u64);
 
 impl Memories for Placed {
     fn source(&mut self, _: u32, _: u64, len: usize, out: &mut Vec<u8>) -> bool {
