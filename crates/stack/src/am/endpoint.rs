@@ -139,13 +139,21 @@ impl<S> Endpoint<S> {
         handler: u8,
         words: [u64; N],
     ) -> Result<(), RequestError> {
-        if let Some(shm) = self.shm.find_mut(peer)
-            && let Some(credit) = shm.simple_credit()
-        {
-            shm.send(credit, handler, &words);
+        if self.request_at_once(peer, handler, words) {
             return Ok(());
         }
         self.try_send_short(peer, &Call::new(handler, words))
+    }
+
+    /// Sends a request with up to four words, if that takes no more than a few stores: over shared memory, without dials,
+    /// to a peer that does not sleep, with room in the window. Returns whether it was sent.
+    #[inline(always)]
+    pub fn request_at_once<const N: usize>(&mut self, peer: PeerId, handler: u8, words: [u64; N]) -> bool {
+        const { assert!(N <= MAX_WORDS) };
+        let Some(shm) = self.shm.find_mut(peer) else { return false };
+        let Some(credit) = shm.simple_credit() else { return false };
+        shm.send(credit, handler, &words);
+        true
     }
 
     /// Sends a request with up to four words; polls until there is room in the window.

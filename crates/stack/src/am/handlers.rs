@@ -160,6 +160,50 @@ fn reply(outbox: &mut dyn Replies, call: &Call) {
     outbox.reply(call, &[]);
 }
 
+/// The slot that is reserved for the reply to a request. Without a reply, the peer gets the slot back.
+pub struct ReplySlot<'a>(pub(super) Outbox<'a>);
+
+impl ReplySlot<'_> {
+    /// Replies with up to four words. Never waits, because the slot is reserved.
+    #[inline(always)]
+    pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
+        self.0.reply(handler, words);
+    }
+
+    /// Replies with up to four words, if that takes no more than a few stores: over shared memory, without dials.
+    ///
+    /// # Errors
+    /// Returns the slot if it takes more. Nothing is sent.
+    #[inline(always)]
+    pub fn reply_at_once<const N: usize>(self, handler: u8, words: [u64; N]) -> Result<(), Self> {
+        const { assert!(N <= MAX_WORDS) };
+        match self.0 {
+            Outbox::Shm(outbox) if !outbox.is_dialled() => {
+                outbox.reply_undialled(handler, &words);
+                Ok(())
+            }
+            outbox => Err(Self(outbox)),
+        }
+    }
+
+    /// Replies with up to four words and a payload.
+    ///
+    /// # Errors
+    /// Returns `TooLong` and the slot if the payload is too long. Nothing is sent, and the slot still takes a reply.
+    pub fn reply_medium<const N: usize>(
+        self,
+        handler: u8,
+        words: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), (TooLong, Self)> {
+        if let Err(too_long) = TooLong::check(payload, self.0.medium_bytes()) {
+            return Err((too_long, self));
+        }
+        self.0.reply_medium(handler, words, payload);
+        Ok(())
+    }
+}
+
 /// A request, given to its handler, which may reply once.
 ///
 /// ```
@@ -196,7 +240,7 @@ fn reply(outbox: &mut dyn Replies, call: &Call) {
 /// ```
 pub struct Request<'a> {
     pub(super) content: Content<'a>,
-    pub(super) outbox: Outbox<'a>,
+    pub(super) slot: ReplySlot<'a>,
 }
 
 impl<'a> Request<'a> {
@@ -220,7 +264,7 @@ impl<'a> Request<'a> {
     /// Replies with up to four words. Never waits, because the slot of the reply is reserved.
     #[inline(always)]
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
-        self.outbox.reply(handler, words);
+        self.slot.reply(handler, words);
     }
 
     /// Replies with up to four words and a payload.
@@ -234,11 +278,15 @@ impl<'a> Request<'a> {
         words: [u64; N],
         payload: &[u8],
     ) -> Result<(), (TooLong, Self)> {
-        if let Err(too_long) = TooLong::check(payload, self.outbox.medium_bytes()) {
-            return Err((too_long, self));
-        }
-        self.outbox.reply_medium(handler, words, payload);
-        Ok(())
+        let Self { content, slot } = self;
+        slot.reply_medium(handler, words, payload)
+            .map_err(|(too_long, slot)| (too_long, Self { content, slot }))
+    }
+
+    /// Returns the slot of the reply, for a handler that replies when the rest of the request is gone.
+    #[inline(always)]
+    pub fn into_slot(self) -> ReplySlot<'a> {
+        self.slot
     }
 }
 

@@ -125,7 +125,7 @@ pub use error::{
     AttachError, ConnectError, Loss, MemoryError, NotRegistered, OpenError, OutOfBounds, PeerLost,
     RequestError, TooLong, TransferError,
 };
-pub use handlers::{Handlers, Reply, Request};
+pub use handlers::{Handlers, Reply, ReplySlot, Request};
 pub use netdyno_host::datagram::{SocketError, XdpError};
 pub use netdyno_host::segment::SegmentError;
 pub use netdyno_host::shared_word::{SharedWord, SharedWordError};

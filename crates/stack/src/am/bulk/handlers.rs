@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use crate::am::error::TooLong;
-use crate::am::handlers::Outbox;
+use crate::am::handlers::ReplySlot;
 use crate::am::peer_id::PeerId;
 use netdyno_protocol::frame::slot::MAX_WORDS;
 use std::fmt;
@@ -67,7 +67,7 @@ pub struct Stored<'a> {
     pub(in crate::am) peer: PeerId,
     pub(in crate::am) words: [u64; MAX_WORDS],
     pub(in crate::am) bytes: Placed<'a>,
-    pub(in crate::am) outbox: Outbox<'a>,
+    pub(in crate::am) slot: ReplySlot<'a>,
 }
 
 impl<'a> Stored<'a> {
@@ -88,7 +88,7 @@ impl<'a> Stored<'a> {
 
     /// Replies with up to four words. Never waits, because the slot of the reply is reserved.
     pub fn reply<const N: usize>(self, handler: u8, words: [u64; N]) {
-        self.outbox.reply(handler, words);
+        self.slot.reply(handler, words);
     }
 
     /// Replies with up to four words and a payload.
@@ -102,13 +102,9 @@ impl<'a> Stored<'a> {
         words: [u64; N],
         payload: &[u8],
     ) -> Result<(), (TooLong, Self)> {
-        match TooLong::check(payload, self.outbox.medium_bytes()) {
-            Ok(()) => {
-                self.outbox.reply_medium(handler, words, payload);
-                Ok(())
-            }
-            Err(too_long) => Err((too_long, self)),
-        }
+        let Self { peer, words: own, bytes, slot } = self;
+        slot.reply_medium(handler, words, payload)
+            .map_err(|(too_long, slot)| (too_long, Self { peer, words: own, bytes, slot }))
     }
 }
 

@@ -24,9 +24,19 @@ impl ShmOutbox {
         }
     }
 
+    pub(in crate::am) fn is_dialled(&self) -> bool {
+        self.interface.is_some()
+    }
+
     #[inline(always)]
     pub(in crate::am) fn reply(&mut self, handler: u8, words: &[u64]) {
         self.depart(size_of_val(words));
+        self.reply_undialled(handler, words);
+    }
+
+    /// Replies without a stamp. Over a dialled link the caller has stamped the reply.
+    #[inline(always)]
+    pub(in crate::am) fn reply_undialled(&mut self, handler: u8, words: &[u64]) {
         let header = header(Kind::Short, handler, self.ledger.completed(), words);
         self.replies.write(self.ledger.answer(), header, words);
     }

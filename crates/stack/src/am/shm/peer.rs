@@ -6,7 +6,7 @@ use super::transfers::Bulk;
 use crate::am::call::Call;
 use crate::am::dial::{Inlet, Interface};
 use crate::am::error::{ConnectError, Loss, PeerLost, RequestError};
-use crate::am::handlers::{self, Content, Offer, Reply, Request};
+use crate::am::handlers::{Content, Offer, Outbox, Reply, ReplySlot, Request};
 use crate::am::peer_id::{PeerId, Wire};
 use netdyno_clock::ticks;
 use netdyno_host::life::Life;
@@ -335,7 +335,7 @@ impl ShmPeer {
         };
         let Some(handler) = handler else { return Err(self.lose(Loss::Misbehaved)) };
         self.outbox.ledger.handle();
-        handler(state, Request { content, outbox: handlers::Outbox::Shm(&mut self.outbox) });
+        handler(state, Request { content, slot: ReplySlot(Outbox::Shm(&mut self.outbox)) });
         if self.outbox.ledger.credit_is_due() {
             self.outbox.credit();
         }

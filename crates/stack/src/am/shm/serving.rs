@@ -6,7 +6,7 @@ use super::peer::ShmPeer;
 use super::transfers::{Fetch, Get};
 use crate::am::bulk::{Fetched, Placed, Refused, Stored, Transfer};
 use crate::am::error::{Loss, PeerLost};
-use crate::am::handlers::{self, Offer};
+use crate::am::handlers::{Offer, Outbox, ReplySlot};
 use netdyno_host::bounce::CELL;
 use netdyno_host::ring::{Extent, Message};
 use netdyno_protocol::frame::slot::Kind;
@@ -66,8 +66,8 @@ impl ShmPeer {
             self.bulk.stored_in.empty_into(memory.bytes(), offset + last, len - last);
         }
         let (peer, words) = (self.id, message.used_words());
-        let outbox = handlers::Outbox::Shm(&mut self.outbox);
-        on_store(state, Stored { peer, words, bytes: Placed { memory, offset, len }, outbox });
+        let slot = ReplySlot(Outbox::Shm(&mut self.outbox));
+        on_store(state, Stored { peer, words, bytes: Placed { memory, offset, len }, slot });
         // The peer wants the bounce-buffer slot back.
         if self.outbox.ledger.credit_is_due() || is_staged && self.outbox.ledger.is_owing() {
             self.outbox.credit();

@@ -6,7 +6,7 @@ use super::transfers::Reach;
 use crate::am::bulk::{Destination, Fetched, Memories, Placed, Refused, Stored, Transfer};
 use crate::am::call::Call;
 use crate::am::error::{Loss, PeerLost};
-use crate::am::handlers::{self, Offer};
+use crate::am::handlers::{Offer, Outbox, ReplySlot};
 use crate::am::transport::Lent;
 use netdyno_protocol::frame::datagram::Datagram;
 use netdyno_protocol::frame::transfer::Range;
@@ -70,8 +70,8 @@ impl UdpPeer {
             return Ok(0);
         };
         self.outbox.now_ns = now_ns;
-        let outbox = handlers::Outbox::Other(&mut self.outbox);
-        on_store(state, Stored { peer: self.id, words, bytes: Placed { memory, offset, len }, outbox });
+        let slot = ReplySlot(Outbox::Other(&mut self.outbox));
+        on_store(state, Stored { peer: self.id, words, bytes: Placed { memory, offset, len }, slot });
         Ok(1)
     }
 

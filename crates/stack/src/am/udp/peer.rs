@@ -5,7 +5,7 @@ use super::transfers::Transfers;
 use crate::am::bulk::Memories;
 use crate::am::dial::Interface;
 use crate::am::error::{Loss, PeerLost};
-use crate::am::handlers::{self, Content, Offer, Reply, Request};
+use crate::am::handlers::{Content, Offer, Outbox, Reply, ReplySlot, Request};
 use crate::am::peer_id::PeerId;
 use crate::am::transport::Lent;
 use crate::udp::{self, Socket};
@@ -167,7 +167,7 @@ impl UdpPeer {
                     return Err(self.lose(Loss::Misbehaved));
                 };
                 self.outbox.now_ns = now_ns;
-                handler(state, Request { content, outbox: handlers::Outbox::Other(&mut self.outbox) });
+                handler(state, Request { content, slot: ReplySlot(Outbox::Other(&mut self.outbox)) });
             }
         }
         Ok(1)
