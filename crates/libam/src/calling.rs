@@ -30,7 +30,7 @@ type Data16 = unsafe extern "C" fn(
 ///
 /// # Safety
 /// As of [`short`].
-#[inline]
+#[inline(always)]
 pub unsafe fn with_few(function: Function, token: *mut c_void, [a, b, c, d, e]: [i32; 5], count: u8) {
     if count <= 4 {
         // SAFETY: the caller says what the function is. It does not see arguments beyond its parameters.

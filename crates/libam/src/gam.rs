@@ -55,7 +55,7 @@ fn source(token: &Token<'_, '_>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn am_enable() {
     quietly((), || {
-        let started = spmd::start(0).and_then(|job| {
+        let started = spmd::start().and_then(|job| {
             initialize();
             let set =
                 |index: u8, function: Function| job.endpoint.handlers[usize::from(index)].set(Some(function));
@@ -149,7 +149,8 @@ extern "C" fn am_reply_words(
     d: Word,
 ) -> c_int {
     answer_gam("am_reply", || {
-        let token = job()?.endpoint.tokens.current()?;
+        let token = job()?.endpoint.bundle().place.token();
+        let token = token.ok_or_else(|| refuse(Code::Resource, "no handler runs"))?;
         if source(token) != to {
             return Err(refuse(Code::BadArg, "a reply goes to the process that sent the request"));
         }
@@ -178,7 +179,7 @@ unsafe extern "C" fn call(
 ) {
     quietly((), || {
         // SAFETY: the library passes a token.
-        let Ok(token) = (unsafe { Token::find(token) }) else { return };
+        let Some(token) = (unsafe { Token::find(token) }) else { return };
         let Some(function) = places::decode_function(word(f0, f1)) else { return };
         let words = [word(a0, a1), word(b0, b1), word(c0, c1), word(d0, d1)].map(|word| word as Word);
         let [a, b, c, d] = words;

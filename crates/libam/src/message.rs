@@ -47,14 +47,12 @@ pub struct Head {
 /// The words of a short message behind its tag.
 pub type ShortWords = [u64; 3];
 
-/// The bits of word 1 that are 0 in a short message that is not returned and has a tag.
-const NOT_SHORT: u64 = 0xffff << 16;
-
 /// Returns the number of arguments of such a message; `None` of another message, or if they do not fit into the words.
 #[inline]
 pub fn short_count(front: u64) -> Option<u8> {
-    let count = (front >> 8) as u8;
-    (front & NOT_SHORT == 0 && count <= 5).then_some(count)
+    // The bits above the count are 0 in a short message that is not returned and has a tag.
+    let count = front as u32 >> 8;
+    (count <= 5).then_some(count as u8)
 }
 
 /// Returns the arguments of such a message.

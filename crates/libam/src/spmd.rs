@@ -26,14 +26,12 @@ use std::time::Duration;
 const PIECE: usize = 1024;
 /// The most ranks.
 const MOST_RANKS: usize = 1 << ROUNDS;
-/// Unanswered requests to a rank, if the program asks for none.
-const OUTSTANDING: u32 = 64;
 
 /// Starts the job that a launcher has started this process for. Without a launcher the process is the only rank.
 ///
 /// # Errors
 /// Returns `Resource` with what is missing.
-pub fn start(outstanding: u32) -> Result<&'static Job, Refusal> {
+pub fn start() -> Result<&'static Job, Refusal> {
     if job().is_some() {
         return Err(refuse(Code::Resource, "the job has started before"));
     }
@@ -87,7 +85,7 @@ pub fn start(outstanding: u32) -> Result<&'static Job, Refusal> {
         endpoint.map(rank, *name, tag(id, rank))?;
     }
     endpoint.tag.set(tag(id, place.rank));
-    endpoint.expect(if outstanding == 0 { OUTSTANDING } else { outstanding })?;
+    endpoint.open()?;
     let started = JOB.get_or_init(|| Job {
         rank: place.rank,
         ranks: place.procs,

@@ -14,14 +14,13 @@ use crate::code::Code;
 use crate::job;
 use crate::lobby;
 use crate::message::Words;
-use crate::objects::token::{Answer, Source};
+use crate::objects::token::{Answer, Source, Unanswered};
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::refusal::{Refusal, refuse};
 use crate::settings;
-use netdyno_stack::am::{self, Handlers, PeerId, Reply, RequestError};
+use netdyno_stack::am::{self, Handlers, PeerId, Reply, Request, RequestError};
 use receiving::Body;
 pub use sending::Outbound;
-use std::cell::Cell;
 use std::time::Duration;
 
 /// Indices of the handlers of the stack's requests.
@@ -54,15 +53,11 @@ const VAIN_POLLS: u32 = 16;
 /// Returns the handlers of the stack's messages.
 pub fn handlers() -> Handlers<State> {
     let mut handlers = Handlers::new();
-    handlers.on_request(WHOLE, |state: &mut State, request| {
-        let (peer, words, payload) = (request.peer(), request.words(), request.payload());
-        state.0.take_from_peer(peer, true, words, payload, Answer::Slot(&Cell::new(Some(request))));
-    });
+    handlers.on_request(WHOLE, take_whole_request);
     handlers.on_request(REQUEST_PIECE, |state: &mut State, request| state.0.gather(&request, 0));
     handlers.on_request(REQUEST_LAST, |state: &mut State, request| {
         let body = state.0.gathered(&request, 0);
-        let (source, words) = (Source::Peer(request.peer()), request.words());
-        state.0.take(source, true, words, Body::Own(body), Answer::Slot(&Cell::new(Some(request))));
+        state.0.take_request(&request, Body::Own(body));
     });
     handlers.on_request(REPLY_PIECE, |state: &mut State, request| state.0.gather(&request, 1));
     handlers.on_request(REPLY_LAST, |state: &mut State, request| {
@@ -82,9 +77,7 @@ pub fn handlers() -> Handlers<State> {
     handlers.on_request(CONTROL, |state: &mut State, request| {
         job::take_control(state.0, request.peer(), request.words(), request.payload());
     });
-    handlers.on_reply(REPLY, |state: &mut State, reply: Reply<'_>| {
-        state.0.take_from_peer(reply.peer(), false, reply.words(), reply.payload(), Answer::None);
-    });
+    handlers.on_reply(REPLY, take_whole_reply);
     handlers.on_reply(RETURNED, |state: &mut State, reply: Reply<'_>| {
         state.0.take_returned(Source::Peer(reply.peer()), true, reply.words(), reply.payload());
     });
@@ -92,17 +85,33 @@ pub fn handlers() -> Handlers<State> {
     handlers
 }
 
+/// Takes a request of one piece. A function and not a closure, which would copy the request.
+fn take_whole_request(state: &mut State, request: Request<'_>) {
+    // SAFETY: the request is used no more if the short way has taken it.
+    let answer = Answer::Slot(unsafe { Unanswered::new(&request) });
+    if !state.0.takes_short(request.peer(), true, request.words(), request.payload(), answer) {
+        state.0.take_request(&request, Body::Lent(request.payload()));
+    }
+}
+
+/// Takes a reply of one piece.
+fn take_whole_reply(state: &mut State, reply: Reply<'_>) {
+    if !state.0.takes_short(reply.peer(), false, reply.words(), reply.payload(), Answer::None) {
+        state.0.take_reply(&reply);
+    }
+}
+
 impl Endpoint {
-    /// Opens the endpoint for messages, with so many unanswered requests to a peer.
+    /// Opens the endpoint for messages.
     ///
     /// # Errors
     /// Returns `Resource` if it was opened before, or if the environment or the system does not allow it.
-    pub fn expect(&'static self, outstanding: u32) -> Result<(), Refusal> {
+    pub fn open(&'static self) -> Result<(), Refusal> {
         if self.is_open() {
             return Err(refuse(Code::Resource, "AM_SetExpectedResources was called before"));
         }
         let failed = |why: String| Refusal::new(Code::Resource, why);
-        let config = settings::config(*self.name.at().ip(), outstanding, self.here).map_err(failed)?;
+        let config = settings::config(*self.name.at().ip(), self.here).map_err(failed)?;
         let link = am::Endpoint::new(handlers(), config).map_err(|error| failed(error.to_string()))?;
         *self.link.borrow_mut() = Some(link);
         Ok(())
@@ -112,70 +121,77 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns `Resource` in a handler.
+    #[inline(always)]
     pub fn poll(&'static self) -> Result<usize, Refusal> {
         if self.bundle().is_in_handler() {
             return Err(in_handler());
         }
         self.unpolled.set(0);
-        let mut handled = 0;
-        {
+        let handled = {
             let Ok(mut link) = self.link.try_borrow_mut() else { return Err(in_handler()) };
             // An endpoint that is not open yet has nothing to poll.
             let Some(link) = &mut *link else { return Ok(0) };
             // A message that comes between two looks is found by the next one, and not by the next call, which takes longer.
-            for _ in 0..LOOKS {
-                handled = self.poll_link(link);
-                if handled > 0 {
-                    break;
-                }
-            }
-        }
+            self.look(link, LOOKS)
+        };
         self.settle(handled);
         Ok(handled)
     }
 
-    /// Polls while the endpoint of the stack is borrowed.
-    pub fn poll_link(&'static self, link: &mut am::Endpoint<State>) -> usize {
+    /// Looks for messages while the endpoint of the stack is borrowed, until it has handled one, `times` at most. The one
+    /// place that polls the stack, so that the compiler moves the whole poll into the loop.
+    #[inline(never)]
+    fn look(&'static self, link: &mut am::Endpoint<State>, times: u32) -> usize {
         if lobby::has_news() {
             self.answer_calls(link);
         }
-        let handled = match link.poll(&mut State(self)) {
-            Ok(handled) => handled,
-            Err(lost) => {
+        let mut handled = 0;
+        for _ in 0..times {
+            handled = link.poll(&mut State(self)).unwrap_or_else(|lost| {
                 self.note(lost);
                 1
+            });
+            if handled > 0 {
+                break;
             }
-        };
+        }
         self.push(link);
         handled
     }
 
     /// Does what a poll may not do while the endpoint of the stack is borrowed. A poll without a message yields the
     /// processor now and then, where ranks share it.
+    #[inline]
     fn settle(&'static self, handled: usize) {
         if handled > 0 {
             self.vain.set(0);
             control::end_if_told();
         } else if self.vain.replace(self.vain.get() + 1) >= VAIN_POLLS {
-            self.vain.set(0);
-            control::end_if_told();
-            if let Ok(mut link) = self.link.try_borrow_mut()
-                && let Some(link) = &mut *link
-            {
-                link.idle(SLEEP_AT_MOST);
-            }
+            self.rest();
+        }
+    }
+
+    /// Yields the processor, where ranks share it.
+    #[cold]
+    fn rest(&'static self) {
+        self.vain.set(0);
+        control::end_if_told();
+        if let Ok(mut link) = self.link.try_borrow_mut()
+            && let Some(link) = &mut *link
+        {
+            link.idle(SLEEP_AT_MOST);
         }
     }
 
     /// Polls all endpoints of the bundle while a call waits, as `AM_Poll` does.
     pub fn poll_while_waiting(&'static self, link: &mut am::Endpoint<State>) {
-        let mut handled = self.poll_link(link);
+        let mut handled = self.look(link, 1);
         // A handler may free endpoints.
         let endpoints = self.bundle().endpoints.borrow().clone();
         for endpoint in endpoints {
             // This endpoint is borrowed, and so is one that waits further out in this thread.
             if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
-                handled += endpoint.poll_link(link);
+                handled += endpoint.look(link, 1);
             }
         }
         if handled == 0 {

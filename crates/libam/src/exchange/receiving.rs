@@ -6,9 +6,10 @@ use crate::code::{Category, Status, opcode, operation};
 use crate::job;
 use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words, short_arguments, short_count};
 use crate::name::Name;
-use crate::objects::token::{About, Answer, Source, Token};
+use crate::objects::token::{About, Answer, Source, Token, Unanswered};
 use crate::objects::{Buffer, Endpoint, TAG_ALL, TAG_NONE};
-use netdyno_stack::am::{PeerId, PeerLost, Request};
+use netdyno_stack::am::{PeerId, PeerLost, Reply, Request};
+use std::cell::Cell;
 use std::ffi::c_void;
 
 /// The payload of a message that has arrived.
@@ -57,40 +58,58 @@ impl Endpoint {
         std::mem::take(&mut self.peers.borrow_mut()[request.peer().index()].pieces[which])
     }
 
-    /// Gives a message of a peer to its handler, or back to its sender. Short messages with few arguments are most of all, so
-    /// that they take a short way.
-    #[inline]
-    pub fn take_from_peer(
+    /// Gives a short message of a peer with up to five arguments to its handler, if nothing stands against it. Returns
+    /// whether it has done so.
+    ///
+    /// Most messages are such ones, and their way is short: always inlined, without a copy of the words in memory.
+    #[inline(always)]
+    pub fn takes_short(
         &'static self,
         peer: PeerId,
         is_request: bool,
         words: Words,
         payload: &[u8],
         answer: Answer<'_, '_>,
-    ) {
+    ) -> bool {
         let [tag, front, second, third] = words;
         let handler = front as u8;
         let own = self.tag.get();
-        let is_for_us = own == tag && own != TAG_NONE || own == TAG_ALL;
-        if let Some(count) = short_count(front)
-            && payload.is_empty()
-            && is_for_us
-            && handler != 0
-            && let Some(function) = self.handler(handler)
-            && let [None, None] = self.callbacks.get()
-        {
-            let about = About { tag, handler, category: Category::Short, is_request };
-            let arguments = short_arguments([front, second, third]);
-            Token::lend(self, Source::Peer(peer), about, answer, |token| {
-                // SAFETY: the program says that the function is a handler of such messages.
-                unsafe { calling::with_few(function, token, arguments, count) };
-            });
-            // After the handler, because each store before its reply makes the reply later.
-            self.counts.count_received(is_request, Category::Short);
-            self.delivered.set(self.delivered.get().wrapping_add(1));
-            return;
+        if (own != tag || own == TAG_NONE) && !takes_all(own) {
+            return false;
         }
-        self.take(Source::Peer(peer), is_request, words, Body::Lent(payload), answer);
+        let Some(count) = short_count(front) else { return false };
+        let Some(function) = self.handler(handler) else { return false };
+        if handler == 0 || !payload.is_empty() || self.callbacks.get().is_some() {
+            return false;
+        }
+        let message = About { tag, handler, category: Category::Short, is_request };
+        let token = Token { endpoint: self, source: Source::Peer(peer), message, answer: Cell::new(answer) };
+        let lent = token.lend();
+        let arguments = short_arguments([front, second, third]);
+        // SAFETY: the program says that the function is a handler of such messages.
+        unsafe { calling::with_few(function, lent.pointer(), arguments, count) };
+        drop(lent);
+        // After the handler, because each store before its reply makes the reply later.
+        self.counts.count_received(is_request, Category::Short);
+        self.delivered.set(self.delivered.get().wrapping_add(1));
+        true
+    }
+
+    /// Gives a request of a peer to its handler, or back to its sender.
+    #[cold]
+    #[inline(never)]
+    pub fn take_request(&'static self, request: &Request<'_>, body: Body<'_>) {
+        // SAFETY: the callers, which are handlers of the stack, use the request no more.
+        let answer = Answer::Slot(unsafe { Unanswered::new(request) });
+        self.take(Source::Peer(request.peer()), true, request.words(), body, answer);
+    }
+
+    /// Gives a reply of a peer to its handler, or back to its sender.
+    #[cold]
+    #[inline(never)]
+    pub fn take_reply(&'static self, reply: &Reply<'_>) {
+        let body = Body::Lent(reply.payload());
+        self.take(Source::Peer(reply.peer()), false, reply.words(), body, Answer::None);
     }
 
     /// Gives a message to its handler, or back to its sender.
@@ -114,7 +133,7 @@ impl Endpoint {
             Ok(function) => function,
             Err(status) => return self.give_back(source, is_request, &head, status, body.bytes(), answer),
         };
-        let about = about(&head, is_request, self.tag.get());
+        let message = about(&head, is_request, self.tag.get());
         let mut buffer;
         let pointer: *mut c_void = match head.category {
             Category::Short => std::ptr::null_mut(),
@@ -130,20 +149,21 @@ impl Endpoint {
                 place
             }
         };
-        let [before, after] = self.callbacks.get();
-        Token::lend(self, source, about, answer, |token| {
-            let shape = Shape { head: &head, is_request, token, bytes: pointer, len };
-            // SAFETY: the program says that these functions are callbacks and a handler of such messages.
-            unsafe {
-                if let Some(before) = before {
-                    shape.call_before(before);
-                }
-                shape.call(function);
-                if let Some(after) = after {
-                    shape.call_after(after);
-                }
+        let [before, after] = self.callbacks.get().unwrap_or_default();
+        let token = Token { endpoint: self, source, message, answer: Cell::new(answer) };
+        let lent = token.lend();
+        let shape = Shape { head: &head, is_request, token: lent.pointer(), bytes: pointer, len };
+        // SAFETY: the program says that these functions are callbacks and a handler of such messages.
+        unsafe {
+            if let Some(before) = before {
+                shape.call_before(before);
             }
-        });
+            shape.call(function);
+            if let Some(after) = after {
+                shape.call_after(after);
+            }
+        }
+        drop(lent);
         self.delivered.set(self.delivered.get().wrapping_add(1));
     }
 
@@ -184,10 +204,9 @@ impl Endpoint {
         let words = Head { status: Some(status), ..*head }.words();
         match (source, answer) {
             (Source::Own, _) => self.take_returned(source, is_request, words, payload),
-            (Source::Peer(peer), Answer::Slot(slot)) => {
-                let replied = slot.take().map(|request| request.reply_medium(RETURNED, words, payload));
-                if let Some(Err((_, request))) = replied {
-                    request.reply(PROMISED, []);
+            (Source::Peer(peer), Answer::Slot(unanswered)) => {
+                if let Err((_, slot)) = unanswered.slot().reply_medium(RETURNED, words, payload) {
+                    slot.reply(PROMISED, []);
                     self.queue(peer, RETURNED_REQUEST_LAST, words, payload.to_vec());
                 }
             }
@@ -240,10 +259,12 @@ impl Endpoint {
             buffer.append(bytes);
         }
         let numbers = [status as i32, opcode(head.category, is_request)];
-        Token::lend(self, source, about(head, is_request, 0), Answer::None, |token| {
-            // SAFETY: the program says that the function is a handler of returned messages.
-            unsafe { calling::returned(function, numbers, token, buffer.pointer().cast(), buffer.len) };
-        });
+        let message = about(head, is_request, 0);
+        let token = Token { endpoint: self, source, message, answer: Cell::new(Answer::None) };
+        let lent = token.lend();
+        // SAFETY: the program says that the function is a handler of returned messages.
+        unsafe { calling::returned(function, numbers, lent.pointer(), buffer.pointer().cast(), buffer.len) };
+        drop(lent);
         self.delivered.set(self.delivered.get().wrapping_add(1));
     }
 
@@ -272,6 +293,13 @@ impl Endpoint {
         };
         self.return_to_program(Source::Peer(lost.peer), &name, true, &head, Status::Unreachable, &[]);
     }
+}
+
+/// Reports whether an endpoint with this tag takes all messages. Kept out of line: most endpoints have a tag of their own.
+#[cold]
+#[inline(never)]
+fn takes_all(own: u64) -> bool {
+    own == TAG_ALL
 }
 
 /// Returns what a handler may ask about its message. A reply to an endpoint without a translation has the tag `otherwise`.

@@ -10,7 +10,7 @@ use crate::message::{Head, MAX_ARGUMENTS, ShortWords, Words, short_arguments, sh
 use crate::objects::token::{Answer, Source, Token};
 use crate::objects::{Endpoint, State};
 use crate::refusal::{Refusal, refuse};
-use crate::settings::FEWEST_OUTSTANDING;
+use crate::settings::OUTSTANDING;
 use netdyno_stack::am::{self, PeerId, PeerLost, RequestError};
 
 /// A message of the program.
@@ -132,7 +132,10 @@ impl Endpoint {
         let translations = unsafe { self.translations.try_borrow_unguarded() }.ok()?;
         let translation = translations.get(index as usize)?.as_ref()?;
         let mut link = self.link.try_borrow_mut().ok()?;
-        link.as_mut()?.try_request(translation.peer?, WHOLE, [translation.tag, front, second, third]).ok()?;
+        let words = [translation.tag, front, second, third];
+        if !link.as_mut()?.request_at_once(translation.peer?, WHOLE, words) {
+            return None;
+        }
         self.unpolled.set(unpolled + 1);
         Some(())
     }
@@ -288,18 +291,18 @@ impl Token<'_, '_> {
     #[inline]
     pub fn reply(&self, message: Outbound<'_>) -> Result<(), Refusal> {
         let endpoint = self.endpoint;
-        let (peer, request) = match (self.source, self.answer.get()) {
-            (Source::Peer(peer), Answer::Slot(slot)) => (peer, slot.take().ok_or_else(no_reply)?),
+        let (peer, slot) = match (self.source, self.answer.replace(Answer::None)) {
+            (Source::Peer(peer), Answer::Slot(unanswered)) => (peer, unanswered.slot()),
             (Source::Own, Answer::Own) => return self.reply_self(message),
             _ => return Err(no_reply()),
         };
         let head = message.head(endpoint.tag_for(peer));
         if message.bytes.is_empty() && head.tail_len() == 0 {
-            request.reply(REPLY, head.words());
+            slot.reply(REPLY, head.words());
         } else {
             let payload = message.payload(&head);
-            if let Err((_, request)) = request.reply_medium(REPLY, head.words(), &payload) {
-                request.reply(PROMISED, []);
+            if let Err((_, slot)) = slot.reply_medium(REPLY, head.words(), &payload) {
+                slot.reply(PROMISED, []);
                 endpoint.queue(peer, REPLY_LAST, head.words(), payload);
             }
         }
@@ -308,20 +311,19 @@ impl Token<'_, '_> {
     }
 
     /// Replies with up to five arguments, which are in the words, if nothing stands against it: the request is of a peer with
-    /// a translation, and has no reply yet. Never panics.
+    /// a translation over shared memory, and has no reply yet. Never panics.
     #[inline]
     pub fn replies_short(&self, [front, second, third]: ShortWords) -> bool {
-        if let Source::Peer(peer) = self.source
-            && let Some(count) = short_count(front)
-            && let Some(tag) = self.endpoint.tag_for(peer)
-            && let Answer::Slot(slot) = self.answer.get()
-            && let Some(request) = slot.take()
-        {
-            request.reply(REPLY, [tag, front, second, third]);
-            self.endpoint.counts.count_sent(false, Category::Short, count, 0);
-            return true;
+        let Source::Peer(peer) = self.source else { return false };
+        let Some(count) = short_count(front) else { return false };
+        let Some(tag) = self.endpoint.tag_for(peer) else { return false };
+        let Answer::Slot(unanswered) = self.answer.get() else { return false };
+        if unanswered.slot().reply_at_once(REPLY, [tag, front, second, third]).is_err() {
+            return false;
         }
-        false
+        self.answer.set(Answer::None);
+        self.endpoint.counts.count_sent(false, Category::Short, count, 0);
+        true
     }
 
     /// Replies with up to five arguments, which are in the words.
@@ -337,7 +339,6 @@ impl Token<'_, '_> {
 
     #[cold]
     fn reply_self(&self, message: Outbound<'_>) -> Result<(), Refusal> {
-        self.answer.set(Answer::None);
         let endpoint = self.endpoint;
         let tag =
             endpoint.index_of(&endpoint.name).and_then(|index| Some(endpoint.translation(index).ok()?.tag));
@@ -361,7 +362,7 @@ impl Endpoint {
 /// Reports whether a message can be sent without waiting.
 fn has_room(link: &am::Endpoint<State>, peer: PeerId, head: &Head, len: usize) -> bool {
     let pieces = (len + head.tail_len()).div_ceil(link.medium_bytes(peer)).max(1);
-    link.in_flight(peer) as usize + pieces <= FEWEST_OUTSTANDING as usize
+    link.in_flight(peer) as usize + pieces <= OUTSTANDING as usize
 }
 
 #[cold]

@@ -202,7 +202,7 @@ unsafe extern "C" fn stored(
 ) {
     quietly((), || {
         // SAFETY: the library passes a token.
-        let Ok(token) = (unsafe { Token::find(token) }) else { return };
+        let Some(token) = (unsafe { Token::find(token) }) else { return };
         let Some(place) = places::decode(word(p0, p1)) else { return };
         // SAFETY: the sender runs the same program and says that this is memory for its bytes.
         unsafe { place.cast::<u8>().copy_from_nonoverlapping(bytes, len) };
@@ -222,7 +222,7 @@ unsafe extern "C" fn asked(
 ) {
     quietly((), || {
         // SAFETY: the library passes a token.
-        let Ok(token) = (unsafe { Token::find(token) }) else { return };
+        let Some(token) = (unsafe { Token::find(token) }) else { return };
         let len = word(l0, l1) as usize;
         let Some(place) = places::decode(word(p0, p1)).filter(|_| len <= MAX_BYTES) else { return };
         // SAFETY: the asker runs the same program and says that this is memory with that many bytes.

@@ -5,7 +5,7 @@ pub mod token;
 use crate::calling::Function;
 use crate::code::Code;
 use crate::lobby::{self, Inbox, Lobby};
-use crate::lock::{Held, Lock, this_thread};
+use crate::lock::{Held, Lock, NONE, this_thread};
 use crate::message::Words;
 use crate::name::Name;
 use crate::refusal::{Refusal, refuse};
@@ -17,7 +17,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use token::Tokens;
+use token::Place;
 
 /// `AM_NONE`: an endpoint with this tag takes no message.
 pub const TAG_NONE: u64 = 0;
@@ -52,9 +52,9 @@ pub struct Bundle {
     pub mask: Cell<Mask>,
     pub endpoints: RefCell<Vec<&'static Endpoint>>,
     pub has_ended: AtomicBool,
-    /// The handlers of its endpoints that run.
-    pub running: Cell<u32>,
-    /// The thread that has used the bundle of AM_SEQ last.
+    /// The token of the handler that runs.
+    pub place: Place,
+    /// The thread that has used the bundle of AM_SEQ last; no thread of AM_PAR.
     user: AtomicU64,
 }
 
@@ -104,8 +104,8 @@ impl Bundle {
             mask: Cell::new(Mask::NoEvents),
             endpoints: RefCell::default(),
             has_ended: AtomicBool::new(false),
-            running: Cell::new(0),
-            user: AtomicU64::new(this_thread()),
+            place: Place::default(),
+            user: AtomicU64::new(if is_concurrent { NONE } else { this_thread() }),
         }));
         BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
         bundle
@@ -128,29 +128,33 @@ impl Bundle {
     /// Reports whether a handler of one of its endpoints runs.
     #[inline]
     pub fn is_in_handler(&self) -> bool {
-        self.running.get() > 0
+        self.place.is_taken()
     }
 
     /// Reports whether the bundle is of AM_SEQ and this thread has used it last.
     #[inline]
     pub fn is_used_by_this_thread(&self) -> bool {
-        self.lock.is_none() && self.user.load(Ordering::Relaxed) == this_thread()
+        self.user.load(Ordering::Relaxed) == this_thread()
     }
 
     /// Takes the lock, if several threads use the bundle; else notes that this thread uses it.
     #[inline]
     pub fn hold(&self) -> Option<Held<'_>> {
-        if let Some(lock) = &self.lock {
-            return Some(lock.take());
-        }
         // Only this thread writes its own number here.
-        if self.user.load(Ordering::Relaxed) != this_thread() {
-            self.change_user();
-        }
-        None
+        if self.is_used_by_this_thread() { None } else { self.take_lock() }
     }
 
     #[cold]
+    fn take_lock(&self) -> Option<Held<'_>> {
+        match &self.lock {
+            Some(lock) => Some(lock.take()),
+            None => {
+                self.change_user();
+                None
+            }
+        }
+    }
+
     fn change_user(&self) {
         // The last user may be in `for_each_unshared`.
         let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,9 +212,8 @@ pub struct Endpoint {
     pub counts: Counts,
     /// The messages that have been given to handlers.
     pub delivered: Cell<u64>,
-    /// Called before and after each handler.
-    pub callbacks: Cell<[Option<Function>; 2]>,
-    pub tokens: Tokens,
+    /// Called before and after each handler, if there are any.
+    pub callbacks: Cell<Option<[Option<Function>; 2]>>,
     pub peers: RefCell<Vec<Peer>>,
     /// Answers in pieces that all peers owe.
     pub promised: Cell<i64>,
@@ -249,8 +252,7 @@ impl Endpoint {
             translations: RefCell::new(vec![None; FEWEST_TRANSLATIONS]),
             counts: Counts::default(),
             delivered: Cell::new(0),
-            callbacks: Cell::new([None; 2]),
-            tokens: Tokens::default(),
+            callbacks: Cell::new(None),
             peers: RefCell::default(),
             promised: Cell::new(0),
             outgoing: RefCell::default(),
@@ -269,16 +271,25 @@ impl Endpoint {
     ///
     /// # Safety
     /// The pointer is NULL or one that [`Endpoint::allocate`] has given.
-    #[inline]
     pub unsafe fn of(pointer: *const Self) -> Result<&'static Self, Refusal> {
+        // SAFETY: the caller says so.
+        unsafe { Self::find(pointer) }.ok_or_else(|| {
+            refuse(
+                Code::BadArg,
+                if pointer.is_null() { "the endpoint is NULL" } else { "the endpoint was freed" },
+            )
+        })
+    }
+
+    /// Returns the endpoint that the program names, if there is one.
+    ///
+    /// # Safety
+    /// As of [`Endpoint::of`].
+    #[inline]
+    pub unsafe fn find(pointer: *const Self) -> Option<&'static Self> {
         // SAFETY: the caller says so. The memory of endpoints stays.
-        match unsafe { pointer.as_ref() } {
-            Some(endpoint) if endpoint.magic == MAGIC && !endpoint.has_ended.load(Ordering::Relaxed) => {
-                Ok(endpoint)
-            }
-            Some(_) => Err(refuse(Code::BadArg, "the endpoint was freed")),
-            None => Err(refuse(Code::BadArg, "the endpoint is NULL")),
-        }
+        let endpoint = unsafe { pointer.as_ref() }?;
+        (endpoint.magic == MAGIC && !endpoint.has_ended.load(Ordering::Relaxed)).then_some(endpoint)
     }
 
     /// Returns the bundle of the endpoint.

@@ -1,9 +1,9 @@
 //! Tokens: what a handler gets to ask about its message, and to answer it.
 
-use super::{Bundle, Endpoint};
+use super::Endpoint;
 use crate::code::{Category, Code};
 use crate::refusal::{Refusal, refuse};
-use netdyno_stack::am::{PeerId, Request};
+use netdyno_stack::am::{PeerId, ReplySlot, Request};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
@@ -22,10 +22,32 @@ pub enum Source {
 pub enum Answer<'a, 'b> {
     /// The message is a reply or a returned one, or is answered: there is none.
     None,
-    /// To the slot that is reserved for it. The request is there until the reply takes it.
-    Slot(&'b Cell<Option<Request<'a>>>),
+    /// To the slot that is reserved for it.
+    Slot(Unanswered<'a, 'b>),
     /// To this endpoint itself.
     Own,
+}
+
+/// A request without a reply. It stays where the stack has put it: a copy, made right after the stack has written it in
+/// smaller stores, would wait until these stores have ended.
+#[derive(Clone, Copy)]
+pub struct Unanswered<'a, 'b>(&'b Request<'a>);
+
+impl<'a, 'b> Unanswered<'a, 'b> {
+    /// Takes a request.
+    ///
+    /// # Safety
+    /// The request is used no more once this has replied.
+    pub unsafe fn new(request: &'b Request<'a>) -> Self {
+        Self(request)
+    }
+
+    /// Takes the slot of the reply. It is taken again only if it was not used.
+    #[inline(always)]
+    pub fn slot(self) -> ReplySlot<'a> {
+        // SAFETY: the maker of this says that the request is used no more. A request has nothing to drop.
+        unsafe { ptr::read(self.0) }.into_slot()
+    }
 }
 
 /// The properties of a message that its handler may ask for.
@@ -45,68 +67,50 @@ pub struct Token<'a, 'b> {
     pub answer: Cell<Answer<'a, 'b>>,
 }
 
-/// Says that a pointer of the program is a slot.
+/// Says that a pointer of the program is the place of a token.
 const MAGIC: u64 = 0x6e64_616d_2d74_6b30;
-/// The most handlers of an endpoint that run within each other: a reply of the endpoint to itself is handled at once, and
-/// may come back.
-const DEPTH: usize = 4;
 
-/// The place of a token. Its address is the token of the program. It stays valid when the handler has ended.
-struct Slot {
+/// The place of the token of the handler that runs in a bundle. Its address is the token of the program, and stays valid when
+/// the handler has ended. A reply of an endpoint to itself is handled at once, within the handler that sends it; its token
+/// takes the place meanwhile.
+pub struct Place {
     magic: u64,
     token: Cell<*const Token<'static, 'static>>,
 }
 
-/// The tokens of the handlers of an endpoint that run.
-pub struct Tokens {
-    slots: [Slot; DEPTH],
-    running: Cell<usize>,
-}
-
-impl Default for Tokens {
+impl Default for Place {
     fn default() -> Self {
-        let slots = [const { Slot { magic: MAGIC, token: Cell::new(ptr::null()) } }; DEPTH];
-        Self { slots, running: Cell::new(0) }
+        Self { magic: MAGIC, token: Cell::new(ptr::null()) }
     }
 }
 
-impl Tokens {
+impl Place {
+    /// Reports whether a handler runs.
+    #[inline]
+    pub fn is_taken(&self) -> bool {
+        !self.token.get().is_null()
+    }
+
     /// Reports whether a handler of the endpoint runs.
-    pub fn are_lent(&self) -> bool {
-        self.running.get() > 0
+    pub fn is_taken_by(&self, endpoint: &Endpoint) -> bool {
+        // Handlers that run within each other are of one endpoint.
+        self.token().is_some_and(|token| ptr::eq(token.endpoint, endpoint))
     }
 
     /// Returns the token of the handler that runs.
-    ///
-    /// # Errors
-    /// Returns `Resource` outside of a handler.
-    pub fn current(&self) -> Result<&Token<'static, 'static>, Refusal> {
-        let at = self.running.get().checked_sub(1);
+    #[inline]
+    pub fn token(&self) -> Option<&Token<'static, 'static>> {
         // SAFETY: the token lives as long as its handler runs.
-        let token = at.and_then(|at| unsafe { self.slots[at].token.get().as_ref() });
-        token.ok_or_else(|| refuse(Code::Resource, "no handler runs"))
+        unsafe { self.token.get().as_ref() }
     }
 }
 
-impl<'a, 'b> Token<'a, 'b> {
-    /// Makes a token and lends it to a handler.
-    #[inline]
-    pub fn lend(
-        endpoint: &'static Endpoint,
-        source: Source,
-        message: About,
-        answer: Answer<'a, 'b>,
-        run: impl FnOnce(*mut c_void),
-    ) {
-        let token = Self { endpoint, source, message, answer: Cell::new(answer) };
-        let nth = endpoint.tokens.running.get();
-        let Some(slot) = endpoint.tokens.slots.get(nth) else { return };
-        slot.token.set(ptr::from_ref(&token).cast());
-        endpoint.tokens.running.set(nth + 1);
-        let bundle = endpoint.bundle();
-        bundle.running.set(bundle.running.get() + 1);
-        let _ended = Ended { endpoint, bundle, nth };
-        run(ptr::from_ref(slot).cast_mut().cast());
+impl Token<'_, '_> {
+    /// Lends the token to a handler.
+    #[inline(always)]
+    pub fn lend(&self) -> Lent {
+        let place = &self.endpoint.bundle().place;
+        Lent { place, outer: place.token.replace(ptr::from_ref(self).cast()) }
     }
 
     /// Returns the token that a program passes.
@@ -116,18 +120,24 @@ impl<'a, 'b> Token<'a, 'b> {
     ///
     /// # Safety
     /// The pointer is NULL, a token of this library, or points to readable memory.
+    pub unsafe fn of<'c>(pointer: *const c_void) -> Result<&'c Token<'static, 'static>, Refusal> {
+        // SAFETY: the caller says so.
+        unsafe { Self::find(pointer) }.ok_or_else(|| no_token(pointer))
+    }
+
+    /// Returns the token that a program passes, if its handler runs.
+    ///
+    /// # Safety
+    /// As of [`Token::of`].
     #[inline]
-    pub unsafe fn find<'c>(pointer: *const c_void) -> Result<&'c Token<'static, 'static>, Refusal> {
-        let slot: *const Slot = pointer.cast();
-        if !slot.is_null() && slot.is_aligned() {
-            // SAFETY: the caller says so. The memory of slots stays.
-            let slot = unsafe { &*slot };
-            if slot.magic == MAGIC && !slot.token.get().is_null() {
-                // SAFETY: the token lives as long as its handler runs.
-                return Ok(unsafe { &*slot.token.get() });
-            }
+    pub unsafe fn find<'c>(pointer: *const c_void) -> Option<&'c Token<'static, 'static>> {
+        let place: *const Place = pointer.cast();
+        // SAFETY: the caller says so.
+        if place.is_null() || unsafe { (&raw const (*place).magic).read_unaligned() } != MAGIC {
+            return None;
         }
-        Err(no_token(pointer))
+        // SAFETY: this is a place, whose memory stays.
+        unsafe { (*place).token() }
     }
 }
 
@@ -139,18 +149,24 @@ fn no_token(pointer: *const c_void) -> Refusal {
     refuse(Code::Resource, "no handler runs with that token: a token is valid while its handler runs")
 }
 
-/// Takes the token back, also if a panic passes.
-struct Ended {
-    endpoint: &'static Endpoint,
-    bundle: &'static Bundle,
-    nth: usize,
+/// A token that a handler has. Dropped, it takes the token back, also if a panic passes.
+pub struct Lent {
+    place: &'static Place,
+    /// The token of the handler within which this one runs.
+    outer: *const Token<'static, 'static>,
 }
 
-impl Drop for Ended {
-    #[inline]
+impl Lent {
+    /// Returns the token of the program.
+    #[inline(always)]
+    pub fn pointer(&self) -> *mut c_void {
+        ptr::from_ref(self.place).cast_mut().cast()
+    }
+}
+
+impl Drop for Lent {
+    #[inline(always)]
     fn drop(&mut self) {
-        self.endpoint.tokens.slots[self.nth].token.set(ptr::null());
-        self.endpoint.tokens.running.set(self.nth);
-        self.bundle.running.set(self.bundle.running.get() - 1);
+        self.place.token.set(self.outer);
     }
 }

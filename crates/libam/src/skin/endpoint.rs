@@ -137,9 +137,10 @@ unsafe extern "C" fn AM_SetExpectedResources(
     outstanding: c_int,
 ) -> c_int {
     answer_with("AM_SetExpectedResources", endpoint, |endpoint| {
-        let outstanding = u32::try_from(outstanding).ok().filter(|outstanding| *outstanding > 0);
-        endpoint
-            .expect(outstanding.ok_or_else(|| refuse(Code::BadArg, "the number of requests is not above 0"))?)
+        if outstanding <= 0 {
+            return Err(refuse(Code::BadArg, "the number of requests is not above 0"));
+        }
+        endpoint.open()
     })
 }
 
@@ -202,7 +203,7 @@ unsafe extern "C" fn AMX_SetHandlerCallbacks(
     after: Option<Function>,
 ) -> c_int {
     answer_with("AMX_SetHandlerCallbacks", endpoint, |endpoint| {
-        endpoint.callbacks.set([before, after]);
+        endpoint.callbacks.set((before.is_some() || after.is_some()).then_some([before, after]));
         Ok(())
     })
 }

@@ -83,14 +83,18 @@ unsafe extern "C" fn AMX_SendShortRequest(
 ) -> c_int {
     answer_shortly(
         // SAFETY: the program passes a handle of this library.
-        unsafe { Endpoint::of(endpoint) }
-            .is_ok_and(|endpoint| endpoint.sends_short(to, [front, second, third])),
-        || {
-            answer_with("AM_Request", endpoint, |endpoint| {
-                endpoint.request_in_words(to, [front, second, third])
-            })
-        },
+        unsafe { Endpoint::find(endpoint) }
+            .is_some_and(|endpoint| endpoint.sends_short(to, [front, second, third])),
+        || request_in_words(endpoint, to, front, second, third),
     )
+}
+
+/// Sends a short request that the short way could not send. A function of its own with the parameters of its caller, so that
+/// the short way saves no registers.
+#[cold]
+#[inline(never)]
+fn request_in_words(endpoint: *const Endpoint, to: u32, front: u64, second: u64, third: u64) -> c_int {
+    answer_with("AM_Request", endpoint, |endpoint| endpoint.request_in_words(to, [front, second, third]))
 }
 
 /// Replies with up to five arguments.
@@ -98,15 +102,20 @@ unsafe extern "C" fn AMX_SendShortRequest(
 unsafe extern "C" fn AMX_SendShortReply(token: *const c_void, front: u64, second: u64, third: u64) -> c_int {
     answer_shortly(
         // SAFETY: the program passes a token.
-        unsafe { Token::find(token) }.is_ok_and(|token| token.replies_short([front, second, third])),
-        || {
-            answer("AM_Reply", || {
-                check_initialized()?;
-                // SAFETY: the program passes a token.
-                unsafe { Token::find(token) }?.reply_in_words([front, second, third])
-            })
-        },
+        unsafe { Token::find(token) }.is_some_and(|token| token.replies_short([front, second, third])),
+        || reply_in_words(token, front, second, third),
     )
+}
+
+/// Replies as [`request_in_words`] requests.
+#[cold]
+#[inline(never)]
+fn reply_in_words(token: *const c_void, front: u64, second: u64, third: u64) -> c_int {
+    answer("AM_Reply", || {
+        check_initialized()?;
+        // SAFETY: the program passes a token.
+        unsafe { Token::of(token) }?.reply_in_words([front, second, third])
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -114,7 +123,7 @@ unsafe extern "C" fn AMX_SendReply(token: *const c_void, message: *const Given) 
     answer("AM_Reply", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let token = unsafe { Token::find(token) }?;
+        let token = unsafe { Token::of(token) }?;
         // SAFETY: the headers pass a message.
         let (message, _) = unsafe { Given::read(message) }?;
         token.reply(message)
@@ -126,7 +135,7 @@ unsafe extern "C" fn AM_GetSourceEndpoint(token: *const c_void, name: *mut Name)
     answer("AM_GetSourceEndpoint", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let token = unsafe { Token::find(token) }?;
+        let token = unsafe { Token::of(token) }?;
         // SAFETY: the program has room for a name there.
         unsafe { Out::new(name)?.put(source(token)) };
         Ok(())
@@ -146,7 +155,7 @@ unsafe extern "C" fn AMX_GetSourceId(token: *const c_void, id: *mut c_int) -> c_
     answer("AMX_GetSourceId", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let token = unsafe { Token::find(token) }?;
+        let token = unsafe { Token::of(token) }?;
         let index = match token.source {
             Source::Own => token.endpoint.index_of(&token.endpoint.name),
             Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
@@ -162,7 +171,7 @@ unsafe extern "C" fn AM_GetDestEndpoint(token: *const c_void, endpoint: *mut *co
     answer("AM_GetDestEndpoint", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let token = unsafe { Token::find(token) }?;
+        let token = unsafe { Token::of(token) }?;
         // SAFETY: the program has room for a handle there.
         unsafe { Out::new(endpoint)?.put(token.endpoint) };
         Ok(())
@@ -174,7 +183,7 @@ unsafe extern "C" fn AM_GetMsgTag(token: *const c_void, tag: *mut u64) -> c_int 
     answer("AM_GetMsgTag", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let token = unsafe { Token::find(token) }?;
+        let token = unsafe { Token::of(token) }?;
         // SAFETY: the program has room for a tag there.
         unsafe { Out::new(tag)?.put(token.message.tag) };
         Ok(())
@@ -191,7 +200,7 @@ unsafe extern "C" fn AMX_GetTokenInfo(
     answer("AMX_GetTokenInfo", || {
         check_initialized()?;
         // SAFETY: the program passes a token.
-        let message = unsafe { Token::find(token) }?.message;
+        let message = unsafe { Token::of(token) }?.message;
         let (handler, category, is_request) =
             (Out::new(handler)?, Out::new(category)?, Out::new(is_request)?);
         // SAFETY: the program has room for the three there.

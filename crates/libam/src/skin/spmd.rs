@@ -25,9 +25,10 @@ struct Start {
 impl Start {
     fn run(self) -> Result<(), Refusal> {
         let (bundle, endpoint) = (Out::new(self.bundle)?, Out::new(self.endpoint)?);
-        let outstanding = u32::try_from(self.outstanding)
-            .map_err(|_| refuse(Code::BadArg, "the depth of the network is negative"))?;
-        let job = spmd::start(outstanding)?;
+        if self.outstanding < 0 {
+            return Err(refuse(Code::BadArg, "the depth of the network is negative"));
+        }
+        let job = spmd::start()?;
         initialize();
         // SAFETY: the program has room for both handles, and for a number where the pointer is not NULL.
         unsafe {

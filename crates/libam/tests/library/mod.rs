@@ -39,7 +39,7 @@ impl Library {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let program = self.folder.path().join(name);
         let mut command = Command::new("cc");
-        command.args(["-Wall", "-Wextra", "-Werror", "-O1", "-pthread", INCLUDE]);
+        command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", INCLUDE]);
         command.args([&source, Path::new("-o"), &program].map(OsString::from));
         command.arg("-L").arg(self.path.parent().unwrap()).arg("-lam");
         let output = command.output().unwrap();
