@@ -20,7 +20,7 @@ use ranks::show;
 use std::process::Command;
 use std::time::Instant;
 
-const PAIRS: usize = 15;
+const PAIRS: usize = 61;
 const TRIPS: u32 = 2000;
 const BATCHES: usize = 101;
 

@@ -74,7 +74,8 @@ impl Endpoint {
         let [tag, front, second, third] = words;
         let handler = front as u8;
         let own = self.tag.get();
-        if (own != tag || own == TAG_NONE) && !takes_all(own) {
+        // An endpoint that takes all tags is rare, and goes the long way.
+        if own != tag || own == TAG_NONE {
             return false;
         }
         let Some(count) = short_count(front) else { return false };
@@ -293,13 +294,6 @@ impl Endpoint {
         };
         self.return_to_program(Source::Peer(lost.peer), &name, true, &head, Status::Unreachable, &[]);
     }
-}
-
-/// Reports whether an endpoint with this tag takes all messages. Kept out of line: most endpoints have a tag of their own.
-#[cold]
-#[inline(never)]
-fn takes_all(own: u64) -> bool {
-    own == TAG_ALL
 }
 
 /// Returns what a handler may ask about its message. A reply to an endpoint without a translation has the tag `otherwise`.

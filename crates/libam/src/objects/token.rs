@@ -60,10 +60,13 @@ pub struct About {
 }
 
 /// The message that a handler works on.
+// In this order: if the tag lay behind the peer, as in a request of the stack, the compiler would copy both in one load, which
+// would wait for the stack's two stores.
+#[repr(C)]
 pub struct Token<'a, 'b> {
     pub endpoint: &'static Endpoint,
-    pub source: Source,
     pub message: About,
+    pub source: Source,
     pub answer: Cell<Answer<'a, 'b>>,
 }
 
