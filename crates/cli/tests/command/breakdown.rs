@@ -53,9 +53,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["breakdown", "--over", "sim"], "--truth"),
         (
             &["breakdown", "--over", "mpi"],
-            "mpi has no operations that are made in parts: use am+shm, am+udp, vi+shm, vi+udp, udp, tcp, sim",
+            "mpi has no operations that are made in parts: use am+shm, am+udp, am+xdp, vi+shm, vi+udp, vi+xdp, udp, tcp, sim",
         ),
-        (&["breakdown", "--over", "udp,am+xdp"], "am+xdp has no operations that are made in parts"),
+        (&["breakdown", "--over", "udp,oncrpc+udp"], "oncrpc+udp has no operations that are made in parts"),
         (&["breakdown", "--over", "udp", "--wait", "block"], "remove --wait"),
         (&["breakdown", "--over", "am+udp", "--faults", "loss=0.01"], "remove --faults"),
         (&["breakdown", "--over", "am+udp", "--dials", "latency=5us"], "remove --dials"),
@@ -64,6 +64,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["breakdown", "--over", "udp", "--size", "1MiB"], "--size"),
         (&["breakdown", "--over", "vi+shm", "--size", "33"], "more than the 32 bytes"),
         (&["breakdown", "--over", "vi+udp", "--size", "1381"], "more than the 1380 bytes"),
+        (&["breakdown", "--over", "vi+xdp", "--size", "1381"], "more than the 1380 bytes"),
     ];
     for (args, names) in cases {
         let line = error_of(args, 2);

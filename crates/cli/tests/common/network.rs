@@ -72,6 +72,27 @@ impl Network {
         on(&self.b, args)
     }
 
+    /// Adds pairs of interfaces to `a`, each connected by a cable.
+    pub fn add_pairs(&self, count: usize) {
+        for pair in 1..=count {
+            let end =
+                |which: usize| (format!("end{pair}{which}"), format!("02:00:00:00:{pair:02x}:{which:02x}"));
+            let [(one, of_one), (other, of_other)] = [end(1), end(2)];
+            let host = ["-n", &self.a];
+            let at_a = |args: &[&str]| ip(&[&host[..], args].concat()).unwrap();
+            at_a(&[
+                "link", "add", &one, "address", &of_one, "type", "veth", "peer", "name", &other, "address",
+                &of_other,
+            ]);
+            for (which, name, theirs) in [(1, &one, &of_other), (2, &other, &of_one)] {
+                let [ours, peer] = [which, 3 - which].map(|host| format!("10.88.{pair}.{host}"));
+                at_a(&["address", "add", &format!("{ours}/24"), "dev", name]);
+                at_a(&["link", "set", name, "up"]);
+                at_a(&["neighbour", "add", &peer, "lladdr", theirs, "dev", name, "nud", "permanent"]);
+            }
+        }
+    }
+
     /// Removes the cable.
     pub fn cut(&self) {
         ip(&["-n", &self.a, "link", "delete", "cable"]).unwrap();

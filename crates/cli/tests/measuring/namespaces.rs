@@ -261,3 +261,28 @@ fn a_link_that_stays_down_is_an_error_on_both_sides() {
     network.link_of_b("up");
     measure_a_little(&network, &served);
 }
+
+#[test]
+fn the_steps_over_xdp_are_measured_at_four_pairs_of_interfaces() {
+    let _beside = beside();
+    let Some(network) = Network::new() else { return };
+    network.cut();
+    let mut command = network.on_a(&["breakdown", "--over", "am+xdp", "--launches", "1"]);
+    let line = one_line(command.output().unwrap(), 1);
+    assert!(line.contains("four pairs of interfaces (docs/breakdown.md)"), "{line}");
+
+    network.add_pairs(4);
+    for over in ["am+xdp", "vi+xdp"] {
+        let few = ["--launches", "2", "--max-time", "1s", "--format", "json"];
+        let record =
+            record(network.on_a(&[&["breakdown", "--over", over], &few[..]].concat()).output().unwrap());
+        let operations = &record.results[0].found.breakdown().unwrap().operations;
+        let has = |operation: &str, step: &str| {
+            let operation = operations.iter().find(|one| one.name == operation).unwrap();
+            assert!(operation.whole.value_ns > Some(0.0), "{over}: {operation:?}");
+            operation.steps.iter().any(|one| one.name == step)
+        };
+        assert!(has("send", "put frame") && has("receive", "take frame"), "{over}: {operations:?}");
+        assert!(has("round trip", "plain exchange"), "{over}: {operations:?}");
+    }
+}

@@ -246,7 +246,15 @@ impl Layer {
     pub const fn has_parts(self) -> bool {
         matches!(
             self,
-            Self::AmShm | Self::AmUdp | Self::ViShm | Self::ViUdp | Self::Udp | Self::Tcp | Self::Sim
+            Self::AmShm
+                | Self::AmUdp
+                | Self::AmXdp
+                | Self::ViShm
+                | Self::ViUdp
+                | Self::ViXdp
+                | Self::Udp
+                | Self::Tcp
+                | Self::Sim
         )
     }
 

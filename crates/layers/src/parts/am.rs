@@ -1,4 +1,4 @@
-//! Active Messages in parts, over shared memory and over UDP.
+//! Active Messages in parts, over shared memory, over UDP and over AF_XDP.
 
 use super::content::Content;
 use super::partner::{Partner, Server};
@@ -57,6 +57,7 @@ impl End {
             handlers.on_reply(ECHO, |state: &mut Handled, _| state.replies += 1);
             let medium_bytes = u32::try_from(medium_bytes(size_bytes)).map_err(LayerError::new)?;
             let config = Config::new().peer_timeout(PEER_TIMEOUT).window(window).medium_bytes(medium_bytes);
+            let config = config.bind(wire::address(way));
             let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
             let port = endpoint.open_port(way).map_err(LayerError::new)?;
             Ok::<_, LayerError>((endpoint, port))
@@ -183,23 +184,24 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     Ok(parts.subject())
 }
 
-/// Opens both ends over UDP.
-pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+/// Opens both ends over datagrams.
+pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
     let content = Content::of(size_bytes);
     let mut parts = Parts::new();
     let len = reliability::datagram_len(&content);
-    let wire = wire::system_calls(&mut parts, len)?;
-    let of_ack = wire::datagrams(&mut parts, reliability::ACKNOWLEDGEMENT_LEN)?;
+    let bare = Rc::new(RefCell::new(wire::End::pair(way)?));
+    let wire = wire::system_calls(&mut parts, way, &bare, len)?;
+    let of_ack = wire::datagrams(&mut parts, &bare, reliability::ACKNOWLEDGEMENT_LEN);
     let protocol = reliability::protocol(&mut parts, &content);
     let clock = parts.simple("read the clock", || {
         black_box(Instant::now());
     });
-    let ends = Rc::new(RefCell::new(End::pair(Wire::Udp, size_bytes, WINDOW)?));
+    let ends = Rc::new(RefCell::new(End::pair(way, size_bytes, WINDOW)?));
     let probes = endpoints(&mut parts, &ends, TOGETHER);
     let [make_ack, take_ack] = acknowledgements(&mut parts, &ends);
-    let (asking, plain) = wire::exchange()?;
-    let (requester, server) = requester(Wire::Udp, size_bytes, WINDOW)?;
+    let (asking, plain) = wire::exchange(way)?;
+    let (requester, server) = requester(way, size_bytes, WINDOW)?;
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
     let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);
     let trip = round_trips(&mut parts, &partner, requester);

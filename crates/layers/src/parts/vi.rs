@@ -1,4 +1,4 @@
-//! Virtual Interfaces in parts, over shared memory and over UDP.
+//! Virtual Interfaces in parts, over shared memory, over UDP and over AF_XDP.
 
 use super::content::Content;
 use super::partner::{Partner, Server};
@@ -13,10 +13,10 @@ use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
 use netdyno_protocol::frame::datagram::LONGEST_PAYLOAD;
 use netdyno_protocol::frame::slot::MAX_WORDS;
+use netdyno_stack::am::Wire;
 use netdyno_stack::vi::{Side, WireKind};
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 /// The largest message over shared memory: a line of the lane holds it beside its head.
@@ -73,19 +73,25 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     Ok(parts.subject())
 }
 
-/// Opens both ends over UDP.
-pub(crate) fn over_udp(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
+/// Opens both ends over datagrams.
+pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
-    let wires = || [(); 2].map(|()| WireKind::Udp(at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))));
+    let wires = || {
+        [(); 2].map(|()| {
+            let udp = at(wire::address(way));
+            WireKind::Udp(if way == Wire::Xdp { udp.over_xdp() } else { udp })
+        })
+    };
     // A message is a request of the reliability protocol, with the head of the message as its words.
     let content = Content { words: vec![1; MAX_WORDS], payload: vec![FILL; size_bytes] };
     let len = reliability::datagram_len(&content);
     let mut parts = Parts::new();
-    let system = wire::system_calls(&mut parts, len)?;
+    let bare = Rc::new(RefCell::new(wire::End::pair(way)?));
+    let system = wire::system_calls(&mut parts, way, &bare, len)?;
     let protocol = reliability::protocol(&mut parts, &content);
     let flow = FlowControl::of(protocol);
     let probes = ends(&mut parts, ViEnd::pair(wires(), size_bytes)?);
-    let (asking, plain) = wire::exchange()?;
+    let (asking, plain) = wire::exchange(way)?;
     let (requester, server) = requester(ViEnd::pair(wires(), size_bytes)?);
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
     let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);

@@ -1,19 +1,33 @@
-//! The datagrams of the stack without its protocol: two sockets in one thread, and two between threads.
+//! The datagrams of the stack without its protocol: two ends in one thread, and two between threads.
 
 use super::partner::{Partner, Server};
 use super::{Parts, TOGETHER};
 use netdyno_clock::ticks;
-use netdyno_host::datagram::{DatagramSocket, DatagramWire, ROOM};
+use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, ROOM, XdpWire};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::layer::LayerError;
+use netdyno_stack::am::Wire;
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Any free port of the loopback interface.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Any interface that is free for AF_XDP.
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// A datagram of this length fits into no packet of IP.
 const TOO_LONG: usize = 1 << 16;
+/// Longest time until a datagram has arrived.
+const ARRIVED_AFTER: Duration = Duration::from_millis(100);
+/// Longest time until two ends know each other's hardware addresses. The kernel is asked for them every second.
+const KNOWN_AFTER: Duration = Duration::from_secs(3);
+
+/// Returns the address at which an end is opened.
+pub(super) fn address(way: Wire) -> SocketAddr {
+    if way == Wire::Xdp { ANYWHERE } else { LOOPBACK }
+}
 
 /// The probes of a wire.
 #[derive(Clone, Copy)]
@@ -23,36 +37,84 @@ pub(super) struct WireProbes {
     pub(super) in_vain: usize,
 }
 
-/// A socket that only knows its peer.
+/// An end that only knows its peer.
 pub(super) struct End {
-    socket: DatagramSocket,
+    wire: Carrier,
     peer: SocketAddr,
     room: Box<[u8]>,
 }
 
+/// Two ends in one thread.
+pub(super) type Ends = Rc<RefCell<[End; 2]>>;
+
 impl End {
-    /// Returns two ends that know each other, on the loopback interface.
-    pub(super) fn pair() -> Result<[Self; 2], LayerError> {
-        let bind = || DatagramSocket::bind(LOOPBACK);
-        let sockets = [bind().map_err(LayerError::new)?, bind().map_err(LayerError::new)?];
-        let addresses = sockets.each_ref().map(DatagramWire::local);
+    /// Returns two ends that know each other: on the loopback interface, or at the next two interfaces that are free for
+    /// AF_XDP.
+    pub(super) fn pair(way: Wire) -> Result<[Self; 2], LayerError> {
+        let wires = [bind(way)?, bind(way)?];
+        let addresses = wires.each_ref().map(DatagramWire::local);
         let mut peers = [addresses[1], addresses[0]].into_iter();
-        Ok(sockets.map(|mut socket| {
+        let mut ends = wires.map(|mut wire| {
             let peer = peers.next().unwrap_or(addresses[0]);
-            socket.set_only_peer(Some(peer));
-            Self { socket, peer, room: vec![0; ROOM].into() }
-        }))
+            wire.set_only_peer(Some(peer));
+            Self { wire, peer, room: vec![0; ROOM].into() }
+        });
+        let [one, other] = &mut ends;
+        one.meet(other)?;
+        other.meet(one)?;
+        Ok(ends)
+    }
+
+    /// Sends datagrams to the other end until one of them has not been sent by the kernel's protocols.
+    fn meet(&mut self, other: &mut Self) -> Result<(), LayerError> {
+        let until = Instant::now() + KNOWN_AFTER;
+        loop {
+            let by_kernel = self.wire.by_kernel();
+            self.send(&[0]);
+            other.await_one()?;
+            if self.wire.by_kernel() == by_kernel {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(LayerError(format!(
+                    "the hardware address of {} is not known at {}: add it with `ip neighbour add`",
+                    self.peer,
+                    self.wire.local()
+                )));
+            }
+        }
     }
 
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        self.socket.send(self.peer, bytes, 0);
+        self.wire.send(self.peer, bytes, 0);
     }
 
     /// Receives a datagram. Returns its length.
     #[inline(always)]
     pub(super) fn receive(&mut self) -> Option<usize> {
-        self.socket.receive(&mut self.room).map(|datagrams| datagrams.len)
+        self.wire.receive(&mut self.room).map(|datagrams| datagrams.len)
+    }
+
+    /// Receives a datagram that has been sent. On the loopback interface it is there already.
+    #[inline(always)]
+    fn await_one(&mut self) -> Result<(), LayerError> {
+        if self.receive().is_some() { Ok(()) } else { self.await_longer() }
+    }
+
+    #[cold]
+    fn await_longer(&mut self) -> Result<(), LayerError> {
+        let until = Instant::now() + ARRIVED_AFTER;
+        while Instant::now() < until {
+            if self.receive().is_some() {
+                return Ok(());
+            }
+        }
+        Err(LayerError(format!(
+            "a datagram from {} to {} did not arrive: each two interfaces must reach each other (docs/xdp.md)",
+            self.peer,
+            self.wire.local()
+        )))
     }
 
     /// Sends back what has arrived.
@@ -60,8 +122,8 @@ impl End {
     fn echo(&mut self) -> bool {
         match self.receive() {
             Some(len) => {
-                let Self { socket, peer, room } = self;
-                socket.send(*peer, &room[..len], 0);
+                let Self { wire, peer, room } = self;
+                wire.send(*peer, &room[..len], 0);
                 true
             }
             None => false,
@@ -69,34 +131,59 @@ impl End {
     }
 }
 
+fn bind(way: Wire) -> Result<Carrier, LayerError> {
+    match way {
+        Wire::Xdp => XdpWire::bind(address(way)).map(Carrier::from).map_err(LayerError::new),
+        _ => DatagramSocket::bind(address(way)).map(Carrier::from).map_err(LayerError::new),
+    }
+}
+
 /// Adds sending and receiving datagrams of `bytes`. Returns the probes of both.
-pub(super) fn datagrams(parts: &mut Parts, bytes: usize) -> Result<[usize; 2], LayerError> {
-    let (mut ends, data) = (End::pair()?, vec![1; bytes]);
-    Ok(parts.run(TOGETHER, ["send", "receive"], move |count| {
-        let [one, other] = &mut ends;
+pub(super) fn datagrams(parts: &mut Parts, ends: &Ends, bytes: usize) -> [usize; 2] {
+    let (ends, data) = (Rc::clone(ends), vec![1; bytes]);
+    parts.run(TOGETHER, ["send", "receive"], move |count| {
+        let [one, other] = &mut *ends.borrow_mut();
         let began = ticks::now();
         for _ in 0..count {
             one.send(&data);
         }
         let sent = ticks::now();
         for _ in 0..count {
-            if other.receive().is_none() {
-                return Err(LayerError::new("a datagram did not arrive on the loopback interface"));
-            }
+            other.await_one()?;
         }
         Ok([sent - began, ticks::now() - sent])
-    }))
+    })
 }
 
 /// Adds the system calls of datagrams of `bytes`: the crossing, then sending and receiving. Returns the probes.
-pub(super) fn system_calls(parts: &mut Parts, bytes: usize) -> Result<WireProbes, LayerError> {
+pub(super) fn system_calls(
+    parts: &mut Parts,
+    way: Wire,
+    ends: &Ends,
+    bytes: usize,
+) -> Result<WireProbes, LayerError> {
     let crossing = parts.crossing();
-    let [send, receive] = datagrams(parts, bytes)?;
-    let refused = refused_send(parts)?;
-    let [mut end, _other] = End::pair()?;
+    let [send, receive] = datagrams(parts, ends, bytes);
+    let of_run = Rc::clone(ends);
     let in_vain = parts.simple("receive in vain", move || {
-        black_box(end.receive());
+        black_box(of_run.borrow_mut()[0].receive());
     });
+    let probes = WireProbes { send, receive, in_vain };
+    match way {
+        Wire::Xdp => {
+            let put = frames_put(parts, ends, bytes);
+            calls_of_xdp(parts, crossing, put, probes);
+        }
+        _ => {
+            let refused = refused_send(parts)?;
+            calls_of_udp(parts, crossing, refused, probes);
+        }
+    }
+    Ok(probes)
+}
+
+fn calls_of_udp(parts: &mut Parts, crossing: usize, refused: usize, probes: WireProbes) {
+    let WireProbes { send, receive, in_vain } = probes;
     parts.operation(
         Table::Crossing,
         "send",
@@ -117,7 +204,47 @@ pub(super) fn system_calls(parts: &mut Parts, bytes: usize) -> Result<WireProbes
             ("pull", &[(receive, 1.0), (in_vain, -1.0)]),
         ],
     );
-    Ok(WireProbes { send, receive, in_vain })
+}
+
+/// A send puts a frame into the ring and kicks the kernel. A receive takes a frame from a ring, without a system call.
+fn calls_of_xdp(parts: &mut Parts, crossing: usize, put: usize, probes: WireProbes) {
+    let WireProbes { send, receive, in_vain } = probes;
+    parts.operation(
+        Table::Crossing,
+        "send",
+        send,
+        &[
+            ("put frame", &[(put, 1.0)]),
+            ("crossing", &[(crossing, 1.0)]),
+            ("push, delivery", &[(send, 1.0), (put, -1.0), (crossing, -1.0)]),
+        ],
+    );
+    parts.operation(
+        Table::Crossing,
+        "receive",
+        receive,
+        &[("look", &[(in_vain, 1.0)]), ("take frame", &[(receive, 1.0), (in_vain, -1.0)])],
+    );
+}
+
+/// Adds putting a frame of `bytes` into the ring of sends, without the kick. Returns the index of its probe.
+fn frames_put(parts: &mut Parts, ends: &Ends, bytes: usize) -> usize {
+    let (ends, data) = (Rc::clone(ends), vec![1; bytes]);
+    let [put] = parts.run(TOGETHER, ["put frame"], move |count| {
+        let [one, other] = &mut *ends.borrow_mut();
+        let peer = one.peer;
+        let began = ticks::now();
+        for _ in 0..count {
+            one.wire.join(peer, &data, 0);
+        }
+        let put = ticks::now();
+        one.wire.flush();
+        for _ in 0..count {
+            other.await_one()?;
+        }
+        Ok([put - began])
+    });
+    put
 }
 
 /// Adds a send that the kernel refuses once it has checked the call: the datagram is too long for any network.
@@ -133,8 +260,8 @@ fn refused_send(parts: &mut Parts) -> Result<usize, LayerError> {
 }
 
 /// Returns the end that asks and the server of the end that answers.
-pub(super) fn exchange() -> Result<(End, Server), LayerError> {
-    let [asking, mut answering] = End::pair()?;
+pub(super) fn exchange(way: Wire) -> Result<(End, Server), LayerError> {
+    let [asking, mut answering] = End::pair(way)?;
     Ok((asking, Box::new(move || Ok(answering.echo()))))
 }
 
