@@ -48,6 +48,8 @@ pub struct Ended {
 
 /// The job of this process.
 pub struct Job {
+    /// This process. A child of it is no rank.
+    pub process: u32,
     pub rank: usize,
     pub ranks: usize,
     /// The same number at all ranks.
@@ -234,7 +236,8 @@ pub fn end_failed() -> ! {
 /// Tells the launcher that this process ends, when it returns from `main` or calls `exit`. After `AM_Terminate` the others
 /// learn that the endpoint is closed, and take it for no failure.
 pub fn at_exit() {
-    let Some(job) = job() else { return };
+    // A child that the program has forked, and that ends, is not the rank.
+    let Some(job) = job().filter(|job| job.process == std::process::id()) else { return };
     if job.endpoint.has_ended.load(Ordering::Relaxed) {
         job.endpoint.close();
     }

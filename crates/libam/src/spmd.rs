@@ -87,6 +87,7 @@ pub fn start() -> Result<&'static Job, Refusal> {
     endpoint.tag.set(tag(id, place.rank));
     endpoint.open()?;
     let started = JOB.get_or_init(|| Job {
+        process: std::process::id(),
         rank: place.rank,
         ranks: place.procs,
         id,

@@ -58,6 +58,12 @@ fn threads_share_bundles() {
     passes("freed", &[1]);
 }
 
+/// A child of a rank that uses no Active Messages may end in any way.
+#[test]
+fn a_child_of_a_rank_does_not_end_the_job() {
+    passes("forks", &[1, 3]);
+}
+
 #[test]
 fn connections_of_strangers_keep_nobody_out() {
     passes("strangers", &[2]);
