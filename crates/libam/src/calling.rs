@@ -2,8 +2,8 @@
 //!
 //! A handler has as many parameters as its message has arguments. It is called with more: with 4 or with 16. By the
 //! calling conventions of C on x86-64 and aarch64 the caller removes the arguments, and a function does not see those
-//! beyond its parameters. So two calls serve all numbers of arguments, and a handler that expects more arguments than
-//! were sent gets zeros.
+//! beyond its parameters. So two calls serve all numbers of arguments. A handler that expects more arguments than
+//! were sent gets anything for them.
 
 use crate::message::MAX_ARGUMENTS;
 use std::ffi::{c_int, c_void};

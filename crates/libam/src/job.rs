@@ -101,7 +101,7 @@ pub fn started() -> Result<&'static Job, Refusal> {
     let job =
         job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))?;
     // The bundle of AM_SEQ has no lock.
-    let _none = job.bundle.hold();
+    let _none = job.bundle.hold()?;
     Ok(job)
 }
 

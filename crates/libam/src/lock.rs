@@ -31,6 +31,11 @@ pub fn this_thread() -> u64 {
     THREAD.with(|thread| std::ptr::from_ref(thread).addr() as u64)
 }
 
+thread_local! {
+    /// The locks that this thread holds.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
 /// A lock that its holder may take again.
 #[derive(Debug, Default)]
 pub struct Lock {
@@ -57,9 +62,15 @@ impl Lock {
                 is_taken = self.is_free.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
             }
             *is_taken = true;
-            self.holder.store(thread, Ordering::Relaxed);
+            self.begin(thread);
         }
         self.deepen()
+    }
+
+    /// Reports whether this thread can take the lock and never waits for a thread that waits for it: it holds this lock, or
+    /// none at all.
+    pub fn is_safe_to_take(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == this_thread() || HELD.get() == 0
     }
 
     /// Takes the lock, unless another thread holds it.
@@ -71,9 +82,15 @@ impl Lock {
                 return None;
             }
             *is_taken = true;
-            self.holder.store(thread, Ordering::Relaxed);
+            self.begin(thread);
         }
         Some(self.deepen())
+    }
+
+    /// Notes that this thread has become the holder.
+    fn begin(&self, thread: u64) {
+        self.holder.store(thread, Ordering::Relaxed);
+        HELD.set(HELD.get() + 1);
     }
 
     /// Counts one more time that the holder has taken the lock.
@@ -88,6 +105,7 @@ impl Drop for Held<'_> {
         let Lock { holder, is_taken, is_free, depth } = self.0;
         depth.set(depth.get() - 1);
         if depth.get() == 0 {
+            HELD.set(HELD.get() - 1);
             holder.store(NONE, Ordering::Relaxed);
             *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
             is_free.notify_one();
@@ -120,6 +138,15 @@ mod tests {
             }
         });
         assert_eq!(shared.1.get(), 4000);
+    }
+
+    #[test]
+    fn a_thread_that_holds_another_lock_does_not_take_it() {
+        let [one, other] = [Lock::default(), Lock::default()];
+        let held = (one.take(), one.take());
+        assert!(one.is_safe_to_take() && !other.is_safe_to_take());
+        drop(held);
+        assert!(one.is_safe_to_take() && other.is_safe_to_take());
     }
 
     #[test]

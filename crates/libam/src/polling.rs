@@ -33,7 +33,7 @@ impl Bundle {
     /// # Errors
     /// Returns `InUse` if a handler of one of the endpoints runs.
     pub fn free(&self) -> Result<(), Refusal> {
-        let _held = self.hold();
+        let _held = self.hold()?;
         let endpoints = self.endpoints.borrow().clone();
         // All or none of them.
         endpoints.iter().try_for_each(|endpoint| endpoint.check_unused())?;
@@ -49,7 +49,7 @@ impl Bundle {
     /// Returns `Resource` in a handler.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize, Refusal> {
-        let _held = self.hold();
+        let _held = self.hold()?;
         match self.only() {
             Some(endpoint) => endpoint.poll(),
             None => self.poll_many(),
@@ -81,7 +81,8 @@ impl Bundle {
     /// request of this one, has handled meanwhile counts too, because this thread may wait for what it has changed.
     ///
     /// # Errors
-    /// Returns `Resource` in a handler, and if no event is set to end the wait.
+    /// Returns `Resource` in a handler, and if no event is set to end the wait. Returns `BadArg` if another thread frees the
+    /// bundle meanwhile.
     pub fn wait(&self) -> Result<(), Refusal> {
         if self.mask.get() == Mask::NoEvents {
             return Err(refuse(
@@ -92,7 +93,10 @@ impl Bundle {
         let mut spun = Instant::now();
         let [mut nap, longest_nap] = NAPS;
         loop {
-            let held = self.hold();
+            let held = self.hold()?;
+            if self.has_ended.load(Ordering::Relaxed) {
+                return Err(refuse(Code::BadArg, "the bundle was freed"));
+            }
             self.poll()?;
             if self.has_delivered() {
                 return Ok(());
@@ -100,7 +104,7 @@ impl Bundle {
             if spun.elapsed() < SPIN {
                 drop(held);
                 std::thread::yield_now();
-            } else if self.sleep(held) {
+            } else if self.sleep(held)? {
                 spun = Instant::now();
             } else {
                 std::thread::sleep(nap);
@@ -119,13 +123,16 @@ impl Bundle {
 
     /// Sleeps until a message arrives. Other threads may use the bundle meanwhile. Returns false at once if nobody would end
     /// the sleep.
-    fn sleep(&self, held: Option<Held<'_>>) -> bool {
+    ///
+    /// # Errors
+    /// As of [`Bundle::hold`].
+    fn sleep(&self, held: Option<Held<'_>>) -> Result<bool, Refusal> {
         let endpoints = self.endpoints.borrow().clone();
         let most = endpoints.iter().map(|endpoint| endpoint.prepare_sleep(LONGEST_SLEEP)).min();
         let most = most.unwrap_or(LONGEST_SLEEP);
         if most.is_zero() {
             endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
-            return false;
+            return Ok(false);
         }
         let descriptors: Vec<_> = endpoints.iter().filter_map(|endpoint| endpoint.descriptor()).collect();
         drop(held);
@@ -135,9 +142,11 @@ impl Bundle {
             .collect();
         // The reason of the wake-up does not matter: everything is polled next.
         let _ = poll(&mut awaited, Timespec::try_from(most).ok().as_ref());
-        let _held = self.hold();
-        endpoints.iter().for_each(|endpoint| endpoint.cancel_sleep());
-        true
+        let _held = self.hold()?;
+        // Another thread may have moved some, and now use them under the lock of another bundle.
+        let ours = endpoints.iter().filter(|endpoint| ptr::eq(endpoint.bundle(), self));
+        ours.for_each(|endpoint| endpoint.cancel_sleep());
+        Ok(true)
     }
 }
 

@@ -56,6 +56,7 @@ fn threads_share_bundles() {
     passes("bundles", &[1]);
     passes("threads", &[1, 2]);
     passes("freed", &[1]);
+    passes("crossing", &[1]);
 }
 
 /// A child of a rank that uses no Active Messages may end in any way.

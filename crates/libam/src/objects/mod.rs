@@ -138,10 +138,28 @@ impl Bundle {
     }
 
     /// Takes the lock, if several threads use the bundle; else notes that this thread uses it.
+    ///
+    /// # Errors
+    /// Returns `Resource` if this thread holds the lock of another bundle.
     #[inline]
-    pub fn hold(&self) -> Option<Held<'_>> {
+    pub fn hold(&self) -> Result<Option<Held<'_>>, Refusal> {
         // Only this thread writes its own number here.
-        if self.is_used_by_this_thread() { None } else { self.take_lock() }
+        if self.is_used_by_this_thread() {
+            return Ok(None);
+        }
+        self.check_lock()?;
+        Ok(self.take_lock())
+    }
+
+    /// Checks that this thread may take the lock. A handler may not take that of another bundle: a handler of the other one
+    /// may wait for that of this one.
+    #[cold]
+    fn check_lock(&self) -> Result<(), Refusal> {
+        if self.lock.as_ref().is_none_or(Lock::is_safe_to_take) {
+            Ok(())
+        } else {
+            Err(refuse(Code::Resource, "a handler may not use another bundle of AM_PAR"))
+        }
     }
 
     #[cold]
@@ -298,15 +316,18 @@ impl Endpoint {
         unsafe { &*self.bundle.load(Ordering::Relaxed) }
     }
 
-    /// Holds the bundle of the endpoint as [`Bundle::hold`] does.
+    /// Holds the bundle of the endpoint.
+    ///
+    /// # Errors
+    /// As of [`Bundle::hold`].
     #[inline]
-    pub fn hold(&self) -> Option<Held<'static>> {
+    pub fn hold(&self) -> Result<Option<Held<'static>>, Refusal> {
         loop {
             let bundle = self.bundle();
-            let held = bundle.hold();
+            let held = bundle.hold()?;
             // Another thread may have moved the endpoint meanwhile.
             if ptr::eq(bundle, self.bundle()) {
-                return held;
+                return Ok(held);
             }
         }
     }
@@ -314,11 +335,15 @@ impl Endpoint {
     /// Moves the endpoint into another bundle.
     ///
     /// # Errors
-    /// Returns `Resource` if it is not in `from`, and `InUse` if one of its handlers runs.
+    /// Returns `Resource` if it is not in `from`, or if a handler of another bundle moves it, and `InUse` if one of its
+    /// handlers runs.
     pub fn change_bundle(&'static self, from: &'static Bundle, to: &'static Bundle) -> Result<(), Refusal> {
+        from.check_lock()?;
+        // Whoever may not take the other lock holds this one, in a handler: perhaps of this endpoint.
+        to.check_lock().or_else(|refusal| self.check_unused().and(Err(refusal)))?;
         // In the order of their addresses, so that two moves in opposite directions do not wait for each other.
         let (first, second) = if ptr::from_ref(from) < ptr::from_ref(to) { (from, to) } else { (to, from) };
-        let _held = (first.hold(), second.hold());
+        let _held = (first.take_lock(), second.take_lock());
         self.check_unused()?;
         from.remove(self)?;
         to.insert(self);

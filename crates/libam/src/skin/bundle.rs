@@ -63,7 +63,7 @@ unsafe extern "C" fn AM_GetEventMask(bundle: *const Bundle, mask: *mut c_int) ->
         // SAFETY: the program passes a handle of this library.
         let bundle = unsafe { Bundle::of(bundle) }?;
         let mask = Out::new(mask)?;
-        let _held = bundle.hold();
+        let _held = bundle.hold()?;
         // SAFETY: the program has room for a number there.
         unsafe { mask.put(bundle.mask.get() as c_int) };
         Ok(())
@@ -81,7 +81,7 @@ unsafe extern "C" fn AM_SetEventMask(bundle: *const Bundle, mask: c_int) -> c_in
             1 => Mask::NotEmpty,
             _ => return Err(refuse(Code::BadArg, "the mask is neither AM_NOEVENTS nor AM_NOTEMPTY")),
         };
-        let _held = bundle.hold();
+        let _held = bundle.hold()?;
         bundle.mask.set(mask);
         Ok(())
     })

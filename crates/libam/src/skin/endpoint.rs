@@ -25,7 +25,7 @@ unsafe extern "C" fn AM_AllocateEndpoint(
         // SAFETY: the program passes a handle of this library.
         let bundle = unsafe { Bundle::of(bundle) }?;
         let (endpoint, name) = (Out::new(endpoint)?, Out::new(name)?);
-        let _held = bundle.hold();
+        let _held = bundle.hold()?;
         let allocated = Endpoint::allocate(bundle, ALONE)?;
         // SAFETY: the program has room for a handle and a name there.
         unsafe {
@@ -47,7 +47,7 @@ pub fn answer_with(
         check_initialized()?;
         // SAFETY: the program passes a handle of this library.
         let endpoint = unsafe { Endpoint::of(endpoint) }?;
-        let _held = endpoint.hold();
+        let _held = endpoint.hold()?;
         work(endpoint)
     })
 }
