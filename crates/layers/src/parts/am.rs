@@ -56,8 +56,11 @@ impl End {
             handlers.on_request(TAKE, |state: &mut Handled, _| state.requests += 1);
             handlers.on_reply(ECHO, |state: &mut Handled, _| state.replies += 1);
             let medium_bytes = u32::try_from(medium_bytes(size_bytes)).map_err(LayerError::new)?;
-            let config = Config::new().peer_timeout(PEER_TIMEOUT).window(window).medium_bytes(medium_bytes);
-            let config = config.bind(wire::address(way));
+            let config = Config::new()
+                .peer_timeout(PEER_TIMEOUT)
+                .window(window)
+                .medium_bytes(medium_bytes)
+                .bind(wire::address(way));
             let mut endpoint = Endpoint::new(handlers, config).map_err(LayerError::new)?;
             let port = endpoint.open_port(way).map_err(LayerError::new)?;
             Ok::<_, LayerError>((endpoint, port))
@@ -190,7 +193,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let content = Content::of(size_bytes);
     let mut parts = Parts::new();
     let len = reliability::datagram_len(&content);
-    let bare = Rc::new(RefCell::new(wire::End::pair(way)?));
+    let bare = wire::ends(way)?;
     let wire = wire::system_calls(&mut parts, way, &bare, len)?;
     let of_ack = wire::datagrams(&mut parts, &bare, reliability::ACKNOWLEDGEMENT_LEN);
     let protocol = reliability::protocol(&mut parts, &content);

@@ -5,7 +5,6 @@ use super::{Parts, PartsOptions, wire};
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
 use netdyno_stack::am::Wire;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The index of the only server.
@@ -15,7 +14,7 @@ const PLAIN: usize = 0;
 pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError> {
     let PartsOptions { size_bytes, partner_cpu } = options;
     let mut parts = Parts::new();
-    let ends = Rc::new(RefCell::new(wire::End::pair(Wire::Udp)?));
+    let ends = wire::ends(Wire::Udp)?;
     let probes = wire::system_calls(&mut parts, Wire::Udp, &ends, size_bytes)?;
     let (asking, server) = wire::exchange(Wire::Udp)?;
     let partner = Rc::new(Partner::start(partner_cpu, vec![server])?);

@@ -86,7 +86,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let content = Content { words: vec![1; MAX_WORDS], payload: vec![FILL; size_bytes] };
     let len = reliability::datagram_len(&content);
     let mut parts = Parts::new();
-    let bare = Rc::new(RefCell::new(wire::End::pair(way)?));
+    let bare = wire::ends(way)?;
     let system = wire::system_calls(&mut parts, way, &bare, len)?;
     let protocol = reliability::protocol(&mut parts, &content);
     let flow = FlowControl::of(protocol);

@@ -47,10 +47,15 @@ pub(super) struct End {
 /// Two ends in one thread.
 pub(super) type Ends = Rc<RefCell<[End; 2]>>;
 
+/// Opens two ends for the runs of one thread.
+pub(super) fn ends(way: Wire) -> Result<Ends, LayerError> {
+    Ok(Rc::new(RefCell::new(End::pair(way)?)))
+}
+
 impl End {
     /// Returns two ends that know each other: on the loopback interface, or at the next two interfaces that are free for
     /// AF_XDP.
-    pub(super) fn pair(way: Wire) -> Result<[Self; 2], LayerError> {
+    fn pair(way: Wire) -> Result<[Self; 2], LayerError> {
         let wires = [bind(way)?, bind(way)?];
         let addresses = wires.each_ref().map(DatagramWire::local);
         let mut peers = [addresses[1], addresses[0]].into_iter();
@@ -94,6 +99,12 @@ impl End {
     #[inline(always)]
     pub(super) fn receive(&mut self) -> Option<usize> {
         self.wire.receive(&mut self.room).map(|datagrams| datagrams.len)
+    }
+
+    /// Receives `count` datagrams that have been sent.
+    #[inline(always)]
+    fn await_all(&mut self, count: u64) -> Result<(), LayerError> {
+        (0..count).try_for_each(|_| self.await_one())
     }
 
     /// Receives a datagram that has been sent. On the loopback interface it is there already.
@@ -148,9 +159,7 @@ pub(super) fn datagrams(parts: &mut Parts, ends: &Ends, bytes: usize) -> [usize;
             one.send(&data);
         }
         let sent = ticks::now();
-        for _ in 0..count {
-            other.await_one()?;
-        }
+        other.await_all(count)?;
         Ok([sent - began, ticks::now() - sent])
     })
 }
@@ -239,9 +248,7 @@ fn frames_put(parts: &mut Parts, ends: &Ends, bytes: usize) -> usize {
         }
         let put = ticks::now();
         one.wire.flush();
-        for _ in 0..count {
-            other.await_one()?;
-        }
+        other.await_all(count)?;
         Ok([put - began])
     });
     put
