@@ -339,7 +339,7 @@ impl Endpoint {
     /// handlers runs.
     pub fn change_bundle(&'static self, from: &'static Bundle, to: &'static Bundle) -> Result<(), Refusal> {
         from.check_lock()?;
-        // Whoever may not take the other lock holds this one, in a handler: perhaps of this endpoint.
+        // A handler of `from` may not take the lock of `to`. `InUse` is the reason if it is a handler of this endpoint.
         to.check_lock().or_else(|refusal| self.check_unused().and(Err(refusal)))?;
         // In the order of their addresses, so that two moves in opposite directions do not wait for each other.
         let (first, second) = if ptr::from_ref(from) < ptr::from_ref(to) { (from, to) } else { (to, from) };
