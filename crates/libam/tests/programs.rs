@@ -57,6 +57,7 @@ fn threads_share_bundles() {
     passes("threads", &[1, 2]);
     passes("freed", &[1]);
     passes("crossing", &[1]);
+    passes("moves", &[1]);
 }
 
 /// A child of a rank that uses no Active Messages may end in any way.

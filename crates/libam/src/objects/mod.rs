@@ -173,6 +173,17 @@ impl Bundle {
         }
     }
 
+    /// Takes the lock as [`Bundle::take_lock`] does, unless another thread holds it.
+    fn try_take_lock(&self) -> Option<Option<Held<'_>>> {
+        match &self.lock {
+            Some(lock) => lock.try_take().map(Some),
+            None => {
+                self.change_user();
+                Some(None)
+            }
+        }
+    }
+
     fn change_user(&self) {
         // The last user may be in `for_each_unshared`.
         let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -341,9 +352,16 @@ impl Endpoint {
         from.check_lock()?;
         // A handler of `from` may not take the lock of `to`. `InUse` is the reason if it is a handler of this endpoint.
         to.check_lock().or_else(|refusal| self.check_unused().and(Err(refusal)))?;
-        // In the order of their addresses, so that two moves in opposite directions do not wait for each other.
-        let (first, second) = if ptr::from_ref(from) < ptr::from_ref(to) { (from, to) } else { (to, from) };
-        let _held = (first.take_lock(), second.take_lock());
+        // No wait for one bundle while the other is held: a request that connects holds its own bundle, and waits for an
+        // answer that may have to come from the other one. Nor do two moves in opposite directions wait for each other.
+        let _held = loop {
+            let held = from.take_lock();
+            if let Some(other) = to.try_take_lock() {
+                break (held, other);
+            }
+            drop(held);
+            std::thread::yield_now();
+        };
         self.check_unused()?;
         from.remove(self)?;
         to.insert(self);
