@@ -173,7 +173,7 @@ impl Endpoint {
     /// Returns `InUse` if one of its handlers runs.
     pub fn free(&'static self) -> Result<(), Refusal> {
         self.check_unused()?;
-        self.bundle().remove(self)?;
+        self.bundle().remove(self);
         self.has_ended.store(true, Ordering::Relaxed);
         self.lobby.remove(&self.name);
         self.inbox.close();

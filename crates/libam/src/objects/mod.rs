@@ -197,14 +197,8 @@ impl Bundle {
     }
 
     /// Removes an endpoint.
-    ///
-    /// # Errors
-    /// Returns `Resource` if it is not in the bundle.
-    pub fn remove(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
-        let mut endpoints = self.endpoints.borrow_mut();
-        let at = endpoints.iter().position(|other| ptr::eq(*other, endpoint));
-        endpoints.remove(at.ok_or_else(|| refuse(Code::Resource, "the endpoint is not in that bundle"))?);
-        Ok(())
+    pub fn remove(&self, endpoint: &Endpoint) {
+        self.endpoints.borrow_mut().retain(|other| !ptr::eq(*other, endpoint));
     }
 }
 
@@ -351,7 +345,7 @@ impl Endpoint {
     pub fn change_bundle(&'static self, from: &'static Bundle, to: &'static Bundle) -> Result<(), Refusal> {
         from.check_lock()?;
         // A handler of `from` may not take the lock of `to`. `InUse` is the reason if it is a handler of this endpoint.
-        to.check_lock().or_else(|refusal| self.check_unused().and(Err(refusal)))?;
+        to.check_lock().or_else(|refusal| self.check_movable(from).and(Err(refusal)))?;
         // No wait for one bundle while the other is held: a request that connects holds its own bundle, and waits for an
         // answer that may have to come from the other one. Nor do two moves in opposite directions wait for each other.
         let _held = loop {
@@ -362,10 +356,22 @@ impl Endpoint {
             drop(held);
             std::thread::yield_now();
         };
-        self.check_unused()?;
-        from.remove(self)?;
+        self.check_movable(from)?;
+        from.remove(self);
         to.insert(self);
         Ok(())
+    }
+
+    /// Checks that the endpoint may be moved out of a bundle, which this thread holds.
+    ///
+    /// # Errors
+    /// Returns `Resource` if it is not in the bundle, and `InUse` if one of its handlers runs.
+    fn check_movable(&self, from: &Bundle) -> Result<(), Refusal> {
+        // First, because another thread may use an endpoint of another bundle.
+        if !ptr::eq(self.bundle(), from) {
+            return Err(refuse(Code::Resource, "the endpoint is not in that bundle"));
+        }
+        self.check_unused()
     }
 
     /// Closes the endpoint of the stack. A handler keeps it.
