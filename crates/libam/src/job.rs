@@ -2,11 +2,11 @@
 
 use crate::code::Code;
 use crate::ending::{flush_output, kill};
-use crate::lobby::End;
+use crate::lobby::{End, Notice};
 use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, refuse, say};
 use netdyno_job::pmi::Pmi;
 use netdyno_stack::am::{Loss, PeerId};
 use std::cell::{Cell, RefCell};
@@ -26,10 +26,10 @@ pub const HELLO: u64 = 3;
 pub const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
-/// Whether a rank has ended the job: [`Job::ended`] has more about it.
+/// Whether a rank has ended the job or left it: [`Job::ended`] and [`Job::left`] have more about it.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Reports whether a rank has ended the job. Costs next to nothing.
+/// Reports whether a rank has ended the job or left it. Costs next to nothing.
 #[inline]
 pub fn has_ended() -> bool {
     HAS_ENDED.load(Ordering::Relaxed)
@@ -44,6 +44,14 @@ pub struct Ended {
     /// The barriers and gatherings that it has taken part in: the fewest of all that have ended.
     pub barriers: u64,
     pub gatherings: u64,
+}
+
+/// A rank whose process has ended before the job.
+#[derive(Clone, Copy)]
+pub struct Left {
+    pub rank: usize,
+    /// When this rank learnt of it.
+    pub when: Instant,
 }
 
 /// The job of this process.
@@ -70,6 +78,8 @@ pub struct Job {
     pub complete: RefCell<HashSet<(u64, usize)>>,
     /// What the ranks have told that have ended.
     pub ended: Cell<Option<Ended>>,
+    /// The first rank that has left the job.
+    pub left: Cell<Option<Left>>,
     /// The ranks that have closed their endpoints and told no end of the job.
     pub closed: RefCell<HashSet<usize>>,
     /// Whether this rank waits for others in a barrier or gathering.
@@ -133,6 +143,13 @@ impl Job {
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
+    /// Takes the end of a rank's process.
+    fn take_leave(&self, rank: usize) {
+        let left = self.left.get().unwrap_or(Left { rank, when: Instant::now() });
+        self.left.set(Some(left));
+        HAS_ENDED.store(true, Ordering::Relaxed);
+    }
+
     /// Ends this rank: calls the callback, empties the output, and tells the launcher.
     pub fn leave(&self, code: c_int) {
         if self.is_ending.replace(true) {
@@ -181,10 +198,16 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
     }
 }
 
-/// Takes the ends of the job that ranks have told without a message, if this is the endpoint of the job.
-pub fn take_ends(endpoint: &Endpoint) {
-    if let Some(job) = job_of(endpoint) {
-        endpoint.inbox.take_ends().into_iter().for_each(|end| job.take_end(end));
+/// Takes what ranks have told without a message, if this is the endpoint of the job.
+pub fn take_notices(endpoint: &Endpoint) {
+    let Some(job) = job_of(endpoint) else { return };
+    for (name, notice) in endpoint.inbox.take_notices() {
+        let rank = job.names.iter().position(|other| *other == name);
+        match (notice, rank) {
+            (Notice::End(end), _) => job.take_end(end),
+            (Notice::Left, Some(rank)) => job.take_leave(rank),
+            (Notice::Left, None) => {}
+        }
     }
 }
 
@@ -204,7 +227,7 @@ pub fn end_if_rank_has_left(endpoint: &Endpoint, name: &Name) {
 pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job_of(endpoint) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
-    take_ends(endpoint);
+    take_notices(endpoint);
     if job.is_ending.get() || job.ended.get().is_some() {
         return true;
     }
@@ -219,8 +242,8 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
 /// Ends the process, and with it the job, for the reason that is told.
 pub fn fail(why: &str) -> ! {
     match job() {
-        Some(job) => eprintln!("netdyno-am: rank {}: {why}", job.rank),
-        None => eprintln!("netdyno-am: {why}"),
+        Some(job) => say(&format!("rank {}: {why}", job.rank)),
+        None => say(why),
     }
     end_failed()
 }
@@ -233,13 +256,15 @@ pub fn end_failed() -> ! {
     kill(1)
 }
 
-/// Tells the launcher that this process ends, when it returns from `main` or calls `exit`. After `AM_Terminate` the others
-/// learn that the endpoint is closed, and take it for no failure.
+/// Tells the others and the launcher that this process ends, when it returns from `main` or calls `exit`. After
+/// `AM_Terminate` the others learn that the endpoint is closed, and take it for no failure.
 pub fn at_exit() {
     // A child that the program has forked, and that ends, is not the rank.
     let Some(job) = job().filter(|job| job.process == std::process::id()) else { return };
     if job.endpoint.has_ended.load(Ordering::Relaxed) {
         job.endpoint.close();
+    } else if !job.is_ending.get() && job.ended.get().is_none() {
+        job.tell_leave();
     }
     if let Ok(mut pmi) = job.pmi.try_borrow_mut() {
         *pmi = None;

@@ -9,11 +9,12 @@
 //!                                    <-------------------------------------------- address of its port
 //! ```
 //!
-//! A rank that ends the job in a handler cannot send messages, so it calls here too. It sends the end instead of an address:
+//! A rank that ends the job in a handler cannot send messages, so it calls here too. It sends the end instead of an address.
+//! A rank whose process ends, as by `exit`, says that it leaves:
 //!
 //! ```text
-//! own name, END, the end             ----->    puts the end into the inbox
-//!                                    <-----    accepted
+//! own name, END, the end             ----->    puts the notice into the inbox
+//! or own name, LEFT                  <-----    accepted
 //! ```
 //!
 //! A caller that says nothing or nonsense costs a thread for a second, one that knows a key for a few, and there are few of
@@ -49,8 +50,9 @@ const CALL_AGAIN: Duration = Duration::from_secs(15);
 /// Answers to a greeting and to a call.
 pub const ACCEPTED: u8 = 0;
 pub const REFUSED: u8 = 1;
-/// In the place of a wire: the call tells the end of the job.
+/// In the place of a wire: the call tells the end of the job, or of the caller.
 const END: u8 = 2;
+const LEFT: u8 = 3;
 
 /// A call for an endpoint.
 pub struct Call {
@@ -64,16 +66,25 @@ pub struct Call {
 /// The end of the job, as a rank tells it: the exit code, the barriers and the gatherings of that rank.
 pub type End = [u64; 3];
 
+/// What a rank tells without a message.
+#[derive(Clone, Copy)]
+pub enum Notice {
+    /// It has ended the job.
+    End(End),
+    /// Its process ends, and it has not ended the job.
+    Left,
+}
+
 /// The calls for an endpoint that it has not answered yet.
 pub struct Inbox {
     /// `None` once the endpoint was freed.
     calls: Mutex<Option<Vec<Call>>>,
-    ends: Mutex<Vec<End>>,
+    notices: Mutex<Vec<(Name, Notice)>>,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { calls: Mutex::new(Some(Vec::new())), ends: Mutex::default() }
+        Self { calls: Mutex::new(Some(Vec::new())), notices: Mutex::default() }
     }
 }
 
@@ -99,13 +110,13 @@ impl Inbox {
         held(&self.calls).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Takes the ends of the job that ranks have told.
-    pub fn take_ends(&self) -> Vec<End> {
-        std::mem::take(&mut *held(&self.ends))
+    /// Takes what ranks have told.
+    pub fn take_notices(&self) -> Vec<(Name, Notice)> {
+        std::mem::take(&mut *held(&self.notices))
     }
 
-    fn put_end(&self, end: End) {
-        held(&self.ends).push(end);
+    fn put_notice(&self, from: Name, notice: Notice) {
+        held(&self.notices).push((from, notice));
         HAS_NEWS.store(true, Ordering::Relaxed);
     }
 
@@ -122,7 +133,7 @@ impl Inbox {
     }
 
     fn is_empty(&self) -> bool {
-        held(&self.calls).as_ref().is_none_or(Vec::is_empty) && held(&self.ends).is_empty()
+        held(&self.calls).as_ref().is_none_or(Vec::is_empty) && held(&self.notices).is_empty()
     }
 }
 
@@ -243,20 +254,23 @@ impl Lobby {
         let mut front = [0; Name::LEN + 1];
         let mut offer = Timed::new(&stream, OFFER_TIME);
         offer.read_exact(&mut front)?;
-        let (name, wire) = front.split_at(Name::LEN);
-        let wire = match wire {
-            [0] => Wire::Shm,
-            [1] => Wire::Udp,
-            [END] => {
+        let from = Name::decode(&std::array::from_fn(|at| front[at]));
+        let wire = match front[Name::LEN] {
+            0 => Wire::Shm,
+            1 => Wire::Udp,
+            END => {
                 let mut end = [[0; 8]; 3];
                 end.iter_mut().try_for_each(|word| offer.read_exact(word))?;
-                inbox.put_end(end.map(u64::from_le_bytes));
+                inbox.put_notice(from, Notice::End(end.map(u64::from_le_bytes)));
+                return stream.write_all(&[ACCEPTED]);
+            }
+            LEFT => {
+                inbox.put_notice(from, Notice::Left);
                 return stream.write_all(&[ACCEPTED]);
             }
             _ => return stream.write_all(&[REFUSED]),
         };
         let address = read_counted(&mut offer)?;
-        let from = Name::decode(&std::array::from_fn(|at| name[at]));
         inbox.put(Call { from, wire, address, stream });
         Ok(())
     }
@@ -332,13 +346,16 @@ impl Calling {
         self.0.set_nonblocking(true)
     }
 
-    /// Sends the own name, and the end of the job. Waits until it was taken.
+    /// Sends the own name and a notice. Waits until it was taken.
     ///
     /// # Errors
     /// Returns an error if the process is gone.
-    pub fn tell_end(&mut self, own: &Name, end: End) -> io::Result<()> {
-        let end = end.map(u64::to_le_bytes).concat();
-        self.0.write_all(&[&own.encode()[..], &[END], &end].concat())?;
+    pub fn tell(&mut self, own: &Name, notice: Notice) -> io::Result<()> {
+        let notice = match notice {
+            Notice::End(end) => [&[END], &end.map(u64::to_le_bytes).concat()[..]].concat(),
+            Notice::Left => vec![LEFT],
+        };
+        self.0.write_all(&[&own.encode()[..], &notice].concat())?;
         self.0.read_exact(&mut [0])
     }
 

@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use std::borrow::Cow;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Whether a call that fails says why on standard error.
@@ -24,6 +25,12 @@ pub const NOTHING_TO_TELL: &str = "";
 #[cold]
 pub fn refuse(code: Code, why: &'static str) -> Refusal {
     Refusal(Box::new((code, Cow::Borrowed(why))))
+}
+
+/// Writes a line on standard error: at once, because the lines of several ranks mix otherwise.
+pub fn say(text: &str) {
+    // A program that has closed its standard error hears nothing.
+    let _ = io::stderr().write_all(format!("netdyno-am: {text}\n").as_bytes());
 }
 
 impl Refusal {
@@ -54,7 +61,7 @@ impl Refusal {
                 Code::NotSent => "AM_ERR_NOT_SENT",
                 Code::InUse => "AM_ERR_IN_USE",
             };
-            eprintln!("netdyno-am: {call}: {code}: {}", self.why());
+            say(&format!("{call}: {code}: {}", self.why()));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::code::Code;
 use crate::guard::quietly;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, refuse, say};
 use netdyno_job::launching::{self, End};
 use std::ffi::{OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -70,7 +70,7 @@ fn run(command: &[OsString], ranks: usize) -> Result<c_int, Refusal> {
     let end = launching::run(ranks, rank, || None);
     let end = end.map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
     if end != End::Done {
-        eprintln!("netdyno-am: {end}");
+        say(&end.to_string());
     }
     Ok(end.code().into())
 }

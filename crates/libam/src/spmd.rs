@@ -101,6 +101,7 @@ pub fn start() -> Result<&'static Job, Refusal> {
         given: RefCell::default(),
         complete: RefCell::default(),
         ended: Cell::new(None),
+        left: Cell::new(None),
         closed: RefCell::default(),
         is_meeting: Cell::new(false),
         is_ending: Cell::new(false),

@@ -179,6 +179,22 @@ fn a_killed_rank_ends_the_job() {
     }
 }
 
+/// A rank that returns from `main` or calls `exit`, and has not ended the job, is missed by all others.
+#[test]
+fn a_rank_that_leaves_ends_the_job() {
+    let library = Library::built();
+    let program = library.compile("killed");
+    for variables in [&[][..], UDP] {
+        for how in ["poll", "request", "barrier"] {
+            let Ended { end, took, errors, .. } = library.run(&program, 3, &[how, "leaves"], variables);
+            assert_eq!(end.code(), 1, "{how}: {errors}");
+            assert!(errors.lines().all(|line| line.contains("rank 1 of 3 ")), "{how}: {errors}");
+            assert!(errors.contains("rank 1 of 3 "), "{how}: {errors}");
+            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+        }
+    }
+}
+
 /// Without a launcher, over names of AMUDP, the program starts its ranks itself.
 #[test]
 fn a_program_starts_its_own_ranks() {

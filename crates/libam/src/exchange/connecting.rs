@@ -88,7 +88,7 @@ impl Endpoint {
     #[cold]
     pub fn answer_calls(&'static self, link: &mut am::Endpoint<State>) {
         lobby::take_news();
-        job::take_ends(self);
+        job::take_notices(self);
         self.inbox.take().into_iter().for_each(|call| self.accept(link, call));
         for_each_unshared(Bundle::answer_further_calls);
         self.lobby.keep_news();

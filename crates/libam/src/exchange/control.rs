@@ -3,8 +3,8 @@
 use super::CONTROL;
 use crate::code::Code;
 use crate::ending::kill;
-use crate::job::{EXIT, Job, has_ended, job};
-use crate::lobby::{Calling, End};
+use crate::job::{EXIT, Job, fail, has_ended, job};
+use crate::lobby::{Calling, End, Notice};
 use crate::message::Words;
 use crate::objects::close_all;
 use crate::refusal::{Refusal, refuse};
@@ -41,7 +41,8 @@ impl Job {
             let end = self.own_end(code);
             for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
                 // A rank that is lost needs not be told.
-                let _ = if may_send { self.send_end(rank, end) } else { self.call_end(rank, end) };
+                let _ =
+                    if may_send { self.send_end(rank, end) } else { self.call_with(rank, Notice::End(end)) };
             }
         }
         self.leave(code);
@@ -57,18 +58,26 @@ impl Job {
         self.send(rank, [EXIT, code, barriers, gatherings], &[])
     }
 
-    /// Tells the end from a handler, in which no message can be sent.
-    fn call_end(&self, rank: usize, end: End) -> Result<(), Refusal> {
+    /// Tells the other ranks that this one leaves and has not ended the job.
+    pub fn tell_leave(&self) {
+        for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+            // A rank that is gone needs not be told.
+            let _ = self.call_with(rank, Notice::Left);
+        }
+    }
+
+    /// Tells a rank something in a handler or at the end of the process, where no message can be sent.
+    fn call_with(&self, rank: usize, notice: Notice) -> Result<(), Refusal> {
         let failed = |error: io::Error| Refusal::new(Code::Resource, error.to_string());
         match Calling::begin(&self.names[rank]).map_err(failed)? {
-            Some((mut calling, _)) => calling.tell_end(&self.endpoint.name, end).map_err(failed),
+            Some((mut calling, _)) => calling.tell(&self.endpoint.name, notice).map_err(failed),
             None => Ok(()),
         }
     }
 }
 
-/// Ends this rank if another one has ended the job: at once if it failed, else after a while, so that this rank can do
-/// what it does between its last barrier and its end.
+/// Ends this rank if another one has ended the job or left it: at once if it failed, else after a while, so that this rank
+/// can do what it does between its last barrier and its end.
 #[inline]
 pub fn end_if_told() {
     if has_ended() {
@@ -83,5 +92,11 @@ fn end_in_time() {
         && (ended.code != 0 || ended.when.elapsed() > GRACE && !job.is_meeting.get())
     {
         job.exit(ended.code);
+    }
+    if let Some(left) = job.left.get()
+        && job.ended.get().is_none()
+        && left.when.elapsed() > GRACE
+    {
+        fail(&format!("rank {} of {} has ended without AMX_SPMDExit", left.rank, job.ranks));
     }
 }

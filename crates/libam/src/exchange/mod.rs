@@ -187,6 +187,8 @@ impl Endpoint {
                 handled += endpoint.look(link);
             }
         }
+        // The peer for which the call waits may have ended the job or left it.
+        control::end_if_told();
         if handled == 0 {
             link.idle(SLEEP_AT_MOST);
         }
