@@ -88,7 +88,7 @@ impl State {
         Self {
             rank,
             memories: Memories::default(),
-            initiator: Initiator::default(),
+            initiator: Initiator::new(rank),
             collectives: Collectives::new(rank, ranks),
             stored: 0,
             key: None,

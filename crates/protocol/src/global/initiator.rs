@@ -52,10 +52,10 @@ pub struct Outstanding {
     pub completion: Completion,
 }
 
-/// An operation that its target refused.
+/// An operation that its target refused, or whose result has no place at this rank any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The place at the target.
+    /// The place at the target or at this rank.
     pub at: GlobalPointer,
     /// The number of bytes.
     pub len: u64,
@@ -68,8 +68,9 @@ pub struct Failure {
 pub struct Unexpected;
 
 /// The outstanding operations of a rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Initiator {
+    rank: u32,
     /// The operations under way, by their tickets. A ticket is given out again at once, because the transport brings
     /// each reply exactly once.
     outstanding: Vec<Option<Outstanding>>,
@@ -84,6 +85,20 @@ pub struct Initiator {
 }
 
 impl Initiator {
+    /// Creates an initiator without operations, at this rank.
+    #[must_use]
+    pub fn new(rank: u32) -> Self {
+        Self {
+            rank,
+            outstanding: Vec::new(),
+            free: Vec::new(),
+            counts: [0; COMPLETIONS],
+            failures: [None; COMPLETIONS],
+            value: 0,
+            bytes: Vec::new(),
+        }
+    }
+
     /// Begins an operation, and returns the ticket for its request.
     #[inline(always)]
     pub fn begin(&mut self, operation: Outstanding) -> u32 {
@@ -122,9 +137,10 @@ impl Initiator {
         if operation.at.rank != from {
             return Err(Unexpected);
         }
-        let mut refused = None;
+        let Outstanding { at, len, .. } = operation;
+        let mut failure = None;
         match (operation.landing, outcome) {
-            (_, Outcome::Refused(refusal)) => refused = Some(refusal),
+            (_, Outcome::Refused(refusal)) => failure = Some(Failure { at, len, refusal }),
             (Landing::Nothing | Landing::Elsewhere, Outcome::Written) => {}
             (Landing::Value, Outcome::Old(value)) => self.value = value,
             (Landing::Value, Outcome::Bytes(data)) if is_whole(&operation, data.as_slice()) => {
@@ -138,28 +154,49 @@ impl Initiator {
             (Landing::Segment { segment, offset }, Outcome::Bytes(data))
                 if is_whole(&operation, data.as_slice()) =>
             {
-                refused = place(segments, segment, offset, data.as_slice()).err();
+                failure = self.place(segments, segment, offset, data.as_slice()).err();
             }
             (Landing::Segment { segment, offset }, Outcome::Old(value))
                 if is_whole(&operation, &value.to_le_bytes()) =>
             {
-                refused = place(segments, segment, offset, &value.to_le_bytes()).err();
+                failure = self.place(segments, segment, offset, &value.to_le_bytes()).err();
             }
             _ => return Err(Unexpected),
         }
-        self.complete(ticket, refused);
+        self.end(ticket, |_| failure);
+        Ok(())
+    }
+
+    /// Writes a result into a segment of this rank, which may have freed it since.
+    #[inline(always)]
+    fn place(
+        &self,
+        segments: &mut impl Segments,
+        segment: u32,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let (at, len) = (GlobalPointer { rank: self.rank, segment, offset }, bytes.len() as u64);
+        check(segments, segment, offset, len).map_err(|refusal| Failure { at, len, refusal })?;
+        segments.write(segment, offset, bytes);
         Ok(())
     }
 
     /// Ends an operation whose bytes another layer has moved or refused.
     #[inline(always)]
     pub fn complete(&mut self, ticket: u32, refused: Option<Refusal>) {
+        self.end(ticket, |Outstanding { at, len, .. }| refused.map(|refusal| Failure { at, len, refusal }));
+    }
+
+    #[inline(always)]
+    fn end(&mut self, ticket: u32, failure: impl FnOnce(Outstanding) -> Option<Failure>) {
         let taken = self.outstanding.get_mut(ticket as usize).and_then(Option::take);
-        let Some(Outstanding { at, len, completion, .. }) = taken else { return };
+        let Some(operation) = taken else { return };
+        let completion = operation.completion as usize;
         self.free.push(ticket);
-        self.counts[completion as usize] -= 1;
-        if let Some(refusal) = refused {
-            self.failures[completion as usize].get_or_insert(Failure { at, len, refusal });
+        self.counts[completion] -= 1;
+        if let Some(failure) = failure(operation) {
+            self.failures[completion].get_or_insert(failure);
         }
     }
 }
@@ -170,10 +207,35 @@ fn is_whole(operation: &Outstanding, bytes: &[u8]) -> bool {
     bytes.len() as u64 == operation.len
 }
 
-/// Writes a result into a segment of this rank, which may have freed it since.
-#[inline(always)]
-fn place(segments: &mut impl Segments, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Refusal> {
-    check(segments, segment, offset, bytes.len() as u64)?;
-    segments.write(segment, offset, bytes);
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No segment is there any more.
+    struct Freed;
+
+    impl Segments for Freed {
+        fn len(&self, _: u32) -> Option<u64> {
+            None
+        }
+        fn read(&self, _: u32, _: u64, _: &mut [u8]) {}
+        fn write(&mut self, _: u32, _: u64, _: &[u8]) {}
+    }
+
+    #[test]
+    fn a_failure_names_the_segment_that_is_not_there() {
+        let there = GlobalPointer { rank: 3, segment: 1, offset: 40 };
+        let here = GlobalPointer { rank: 7, segment: 2, offset: 8 };
+        let landing = Landing::Segment { segment: 2, offset: 8 };
+        let refused = Outcome::Refused(Refusal::NoSuchSegment);
+        for (outcome, at) in [(Outcome::Old(1), here), (refused, there)] {
+            let mut initiator = Initiator::new(7);
+            let operation = Outstanding { at: there, len: 8, landing, completion: Completion::Sync };
+            let ticket = initiator.begin(operation);
+            assert_eq!(initiator.take(3, Reply { ticket, outcome }, &mut Freed), Ok(()));
+            assert_eq!(initiator.count(Completion::Sync), 0);
+            let failure = Failure { at, len: 8, refusal: Refusal::NoSuchSegment };
+            assert_eq!(initiator.take_failure(Completion::Sync), Some(failure));
+        }
+    }
 }

@@ -161,7 +161,7 @@ impl World {
         let mut random = Random::new(seed);
         let rank = |rank| Rank {
             memory: Memory([0; 2].map(|_| vec![0; 8 * SLOTS as usize])),
-            initiator: Initiator::default(),
+            initiator: Initiator::new(rank),
             collectives: Collectives::new(rank, ranks),
             program: Vec::new(),
             at: 0,
