@@ -95,6 +95,9 @@ mod over_xdp {
 mod over_bad_udp {
     suites!(BAD_UDP);
 }
+mod over_bad_xdp {
+    suites!(BAD_XDP);
+}
 mod over_dialled_shm {
     suites!(DIALLED_SHM);
 }

@@ -46,6 +46,7 @@ pub const BAD_UDP: Transport = Transport {
     faults: Faults { loss: 0.05, duplicate: 0.02, reorder: 0.05, corrupt: 0.01, burst: 0.0 },
     ..UDP
 };
+pub const BAD_XDP: Transport = Transport { name: "over_bad_xdp", wire: Wire::Xdp, ..BAD_UDP };
 /// Dials that make a slow link.
 const SLOW: Dials = Dials::NONE
     .with(Dial::Latency, Setting::Add(3_000.0))

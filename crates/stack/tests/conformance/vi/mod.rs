@@ -96,6 +96,10 @@ mod over_xdp {
     protection!(XDP);
     kills!(XDP);
 }
+mod over_bad_xdp {
+    suites!(BAD_XDP);
+    protection!(BAD_XDP);
+}
 mod over_bad_udp {
     suites!(BAD_UDP);
     protection!(BAD_UDP);
