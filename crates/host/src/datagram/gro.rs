@@ -43,8 +43,6 @@ impl From<(usize, SocketAddr)> for Datagrams {
 pub struct Gathering {
     /// Space for the control message that reports the segment size of a batch. Present while a batch may arrive.
     control: Option<Vec<u8>>,
-    /// The system puts datagrams together.
-    is_enabled: bool,
     /// Receives since the socket was last empty.
     in_a_row: u32,
     /// Receives in a row that brought no batch.
@@ -55,7 +53,7 @@ pub struct Gathering {
 
 impl Default for Gathering {
     fn default() -> Self {
-        Self { control: None, is_enabled: false, in_a_row: 0, without_batch: 0, begin_at: BEGIN_AT }
+        Self { control: None, in_a_row: 0, without_batch: 0, begin_at: BEGIN_AT }
     }
 }
 
@@ -108,7 +106,7 @@ impl Gathering {
     #[inline]
     pub fn note_empty(&mut self, socket: &UdpSocket) {
         self.in_a_row = 0;
-        if self.is_active() && (!self.is_enabled || self.without_batch >= END_AT) {
+        if self.is_active() && self.without_batch >= END_AT {
             self.end(socket);
         }
     }
@@ -116,20 +114,23 @@ impl Gathering {
     #[cold]
     fn begin(&mut self, socket: &UdpSocket) {
         if setsockopt(socket, sockopt::UdpGroSegment, &true).is_ok() {
-            (self.is_enabled, self.without_batch) = (true, 0);
+            self.without_batch = 0;
             self.control = Some(nix::cmsg_space!(i32));
         } else {
             self.begin_at = BEGIN_AT_MOST;
         }
     }
 
-    /// Stops to gather in two steps, because a batch may have arrived after the socket was found empty.
+    /// Stops to gather, if no batch has arrived since the socket was found empty: the system reports the segment size of a
+    /// batch only while it gathers.
     #[cold]
     fn end(&mut self, socket: &UdpSocket) {
-        if !self.is_enabled {
+        if setsockopt(socket, sockopt::UdpGroSegment, &false).is_err() {
+            return;
+        }
+        let is_empty = socket.peek(&mut []).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        if is_empty || setsockopt(socket, sockopt::UdpGroSegment, &true).is_err() {
             self.control = None;
-        } else if setsockopt(socket, sockopt::UdpGroSegment, &false).is_ok() {
-            self.is_enabled = false;
             self.begin_at = (2 * self.begin_at).min(BEGIN_AT_MOST);
         }
     }
@@ -138,4 +139,27 @@ impl Gathering {
 fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address.as_sockaddr_in().map(|address| SocketAddr::V4((*address).into()));
     v4.or_else(|| address.as_sockaddr_in6().map(|address| SocketAddr::V6((*address).into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_came_after_the_socket_was_found_empty_keeps_its_segments() {
+        let [a, b] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        b.set_nonblocking(true).unwrap();
+        setsockopt(&a, sockopt::UdpGsoSegment, &100).unwrap();
+        let mut gathering = Gathering::default();
+        gathering.begin(&b);
+        gathering.without_batch = END_AT;
+        a.send_to(&[7; 250], b.local_addr().unwrap()).unwrap();
+        gathering.note_empty(&b);
+        let batch = gathering.receive(&b, &mut vec![0; ROOM], None).unwrap();
+        assert_eq!((batch.len, batch.each), (250, 100));
+        gathering.note_empty(&b);
+        assert!(!gathering.is_active());
+        a.send_to(&[7; 250], b.local_addr().unwrap()).unwrap();
+        assert_eq!(b.recv(&mut vec![0; ROOM]).unwrap(), 100);
+    }
 }

@@ -49,7 +49,7 @@ impl Grants {
 mod tests {
     use super::*;
     use crate::frame::datagram::{self, Datagram, Kind};
-    use crate::reliability::{Config, Delivery, Event};
+    use crate::reliability::{Config, Delivery, Event, Loss};
     use crate::sim::switch::Placed;
     use alloc::vec::Vec;
 
@@ -139,6 +139,24 @@ mod tests {
         let request = transmit(&mut b);
         deliver(&mut a, &request);
         assert_eq!(settle(&mut a, &mut b), (1, 1));
+    }
+
+    #[test]
+    fn a_peer_that_stops_in_a_store_is_lost_and_its_share_comes_back() {
+        let timeout_ns = Config::default().peer_timeout_ns;
+        let [mut a, mut b] = pair();
+        let mut grants = Grants::default();
+        a.store(0, &[], [0, 0, 100_000], 0).unwrap();
+        deliver(&mut b, &transmit(&mut a)[..1]);
+        grants.note(&mut b);
+        transmit(&mut b);
+        assert_eq!((grants.arriving, b.deadline()), (1, Some(timeout_ns)));
+        b.on_time(timeout_ns - 1);
+        assert_eq!(b.lost(), None);
+        b.on_time(timeout_ns);
+        assert_eq!(b.lost(), Some(Loss::Silent));
+        grants.note(&mut b);
+        assert_eq!(grants.arriving, 0);
     }
 
     /// Messages that belong to no long transfer need no grant.

@@ -24,7 +24,8 @@ pub struct Config {
     /// Longest payload of a medium message to this endpoint, in bytes: a multiple of 64 up to 1 MiB.
     /// Over UDP the limit is [`LONGEST_PAYLOAD`](super::LONGEST_PAYLOAD) if that is less.
     pub medium_bytes: u32,
-    /// Time after which a peer is lost that lives but answers nothing while requests are outstanding.
+    /// Time after which a peer is lost that lives but answers nothing while requests are outstanding, or over UDP stops in
+    /// the middle of a store.
     pub peer_timeout: Duration,
     /// What the endpoint does while nothing arrives.
     pub wait: Wait,

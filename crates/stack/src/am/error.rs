@@ -102,7 +102,8 @@ pub enum Loss {
     /// The peer closed its endpoint.
     #[error("it closed its endpoint")]
     Closed,
-    /// The peer lives, but took and answered nothing for this long while requests were outstanding.
+    /// The peer lives, but took and answered nothing for this long while requests were outstanding, or sent nothing in the
+    /// middle of a store.
     #[error("it has answered nothing for {0:?}")]
     Silent(Duration),
     /// The peer wrote a message that no correct peer writes.

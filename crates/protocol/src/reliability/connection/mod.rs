@@ -320,6 +320,11 @@ impl<C: Controller> Connection<C> {
         self.sending.len() > 0 || self.credits.in_flight() > 0
     }
 
+    /// Reports whether the peer timeout runs: an acknowledgement, an answer or the rest of a store is outstanding.
+    fn is_expecting(&self) -> bool {
+        self.is_waiting() || self.transfers.are_bytes_arriving()
+    }
+
     /// Reports whether nothing more is received from the peer or sent to it.
     #[inline]
     fn is_over(&self) -> bool {
@@ -431,8 +436,8 @@ impl<C: Controller> Connection<C> {
                 self.lost = Some(Loss::Misbehaved);
                 return false;
             }
-            // A long get must not look like silence.
-            Kind::Fetched => self.heard_ns = now_ns,
+            // A long transfer must not look like silence.
+            Kind::Fetched | Kind::Store | Kind::Chunk => self.heard_ns = now_ns,
             _ => {}
         }
         self.close_when_all_is_here();
@@ -474,9 +479,10 @@ impl<C: Controller> Connection<C> {
         if self.is_over() {
             return None;
         }
-        let waiting = self.is_waiting().then(|| self.sending.deadline().min(self.silent_ns()));
+        let waiting = self.is_waiting().then(|| self.sending.deadline());
+        let silent = self.is_expecting().then(|| self.silent_ns());
         let closing = self.closing.map(|(_, at_ns)| at_ns);
-        [waiting, self.receiving.deadline(), closing].into_iter().flatten().min()
+        [waiting, silent, self.receiving.deadline(), closing].into_iter().flatten().min()
     }
 
     /// Returns the time at which the peer timeout expires.
@@ -494,14 +500,11 @@ impl<C: Controller> Connection<C> {
             return;
         }
         self.receiving.on_time(now_ns);
-        if !self.is_waiting() {
-            return;
-        }
-        if now_ns >= self.silent_ns() {
+        if self.is_expecting() && now_ns >= self.silent_ns() {
             self.end_with(Loss::Silent);
-            return;
+        } else if self.is_waiting() {
+            self.sending.on_time(now_ns);
         }
-        self.sending.on_time(now_ns);
     }
 
     /// Reports that the next datagram is a message, and the only one to send now.
