@@ -13,6 +13,8 @@ extern int AMMPI_SPMDStartup(int *argc, char ***argv, int networkdepth, uint64_t
 
 AMX_END_C
 
+/* Of the header of AMUDP, if both are included: the last one holds. */
+#undef AMX_SPMDStartup
 #define AMX_SPMDStartup AMMPI_SPMDStartup
 #define AMMPI_SPMDExit AMX_SPMDExit
 #define AMMPI_SPMDSetExitCallback AMX_SPMDSetExitCallback

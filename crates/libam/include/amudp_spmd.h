@@ -23,6 +23,8 @@ extern int AMUDP_SPMDCustomSpawn(int nproc, int argc, char **argv);
 
 AMX_END_C
 
+/* Of the header of AMMPI, if both are included: the last one holds. */
+#undef AMX_SPMDStartup
 #define AMX_SPMDStartup(argc, argv, networkdepth, networkpid, bundle, endpoint) \
     AMUDP_SPMDStartup((argc), (argv), 0, (networkdepth), NULL, (networkpid), (bundle), (endpoint))
 #define AMUDP_SPMDExit AMX_SPMDExit

@@ -3,7 +3,7 @@
 //! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
 
 use crate::code::Code;
-use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, MOST_GIVEN, ROUNDS, at_exit, fail, job};
+use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, fail, job};
 use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -254,9 +254,6 @@ impl Job {
 
     fn give(&self, rank: usize, nth: u64, bytes: &[u8]) -> Result<(), Refusal> {
         let len = bytes.len() as u64;
-        if len > MOST_GIVEN {
-            return Err(refuse(Code::BadArg, "a rank gives at most 1 GiB at once"));
-        }
         if bytes.is_empty() {
             return self.send(rank, [GATHER, nth, len, 0], &[]);
         }

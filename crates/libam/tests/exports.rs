@@ -70,8 +70,9 @@ fn every_function_is_in_the_document() {
 fn all_compilers_take_the_headers_without_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("all.c");
-    for headers in ["<ammpi_spmd.h>", "<amudp_spmd.h>", "<am.h>"] {
-        fs::write(&source, format!("#include {headers}\nint main(void) {{ return 0; }}\n")).unwrap();
+    let (mpi, udp) = ("#include <ammpi_spmd.h>\n", "#include <amudp_spmd.h>\n");
+    for headers in [mpi, udp, &[mpi, udp].concat(), &[udp, mpi].concat(), "#include <am.h>\n"] {
+        fs::write(&source, format!("{headers}int main(void) {{ return 0; }}\n")).unwrap();
         for (language, standards) in
             [("c", ["c90", "c99", "c11", "gnu17"]), ("c++", ["c++98", "c++11", "c++17", "gnu++17"])]
         {

@@ -96,10 +96,9 @@ impl Transfer {
         let to = rank(job, self.with)?;
         let function = if function.is_null() { 0 } else { places::encode_function(function)? };
         let (argument, is_in_object) = places::encode_argument(argument);
-        let mut at = 0;
-        loop {
-            let piece = (len - at).min(MAX_BYTES);
-            let is_last = at + piece == len;
+        for Piece { at, len: piece, is_last } in
+            pieces(len, to as usize == job.rank && self.there > self.here)
+        {
             // SAFETY: the program says that there are that many bytes.
             let bytes = unsafe { values(self.here.cast::<u8>().wrapping_add(at), piece) };
             let place = places::encode(self.there.wrapping_byte_add(at));
@@ -118,12 +117,26 @@ impl Transfer {
                 arguments: &arguments,
             };
             job.endpoint.request(to, message, false)?;
-            at += piece;
-            if is_last {
-                return Ok(());
-            }
         }
+        Ok(())
     }
+}
+
+/// A message of a transfer.
+struct Piece {
+    at: usize,
+    len: usize,
+    is_last: bool,
+}
+
+/// Returns the messages of a transfer in their order. Bytes that move up within this process may overlap, so they are moved
+/// from the last to the first.
+fn pieces(len: usize, is_upwards_here: bool) -> impl Iterator<Item = Piece> {
+    let count = len.div_ceil(MAX_BYTES).max(1);
+    (0..count).map(move |nth| {
+        let at = MAX_BYTES * if is_upwards_here { count - 1 - nth } else { nth };
+        Piece { at, len: (len - at).min(MAX_BYTES), is_last: nth == count - 1 }
+    })
 }
 
 /// Stores bytes into the memory of another process, where `function` is called then. Returns 0, or -1.
@@ -180,17 +193,12 @@ unsafe extern "C" fn am_get(
             gets[free] = Some(get);
             free as u64
         });
-        let mut at = 0;
-        loop {
-            let piece = (bytes - at).min(MAX_BYTES);
+        for Piece { at, len: piece, .. } in pieces(bytes, to as usize == job.rank && here > there) {
             let place = places::encode(there.wrapping_byte_add(at));
             let arguments = arguments([place, piece as u64, number, at as u64]);
             job.endpoint.request(to, super::short(GET, &arguments), false)?;
-            at += piece;
-            if at == bytes {
-                return Ok(());
-            }
         }
+        Ok(())
     })
 }
 

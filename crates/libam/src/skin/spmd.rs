@@ -141,6 +141,14 @@ extern "C" fn AMX_SPMDBarrier() -> c_int {
     answer("SPMDBarrier", || job::started()?.barrier())
 }
 
+/// Checks the number of bytes that a rank gives, at all ranks alike.
+fn check_length(len: usize) -> Result<(), Refusal> {
+    if len as u64 > job::MOST_GIVEN {
+        return Err(refuse(Code::BadArg, "a rank gives at most 1 GiB at once"));
+    }
+    Ok(())
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMX_SPMDAllGather(source: *const c_void, all: *mut c_void, len: usize) -> c_int {
     answer("SPMDAllGather", || {
@@ -148,6 +156,7 @@ unsafe extern "C" fn AMX_SPMDAllGather(source: *const c_void, all: *mut c_void, 
         if (source.is_null() || all.is_null()) && len > 0 {
             return Err(refuse(Code::BadArg, "the source or the destination is NULL"));
         }
+        check_length(len)?;
         // SAFETY: the program says that the source has that many bytes.
         let mine = unsafe { values(source.cast(), len) };
         for (rank, given) in job.gather(mine)?.iter().enumerate() {
@@ -169,6 +178,7 @@ unsafe extern "C" fn AMX_SPMDBroadcast(bytes: *mut c_void, len: usize, root: c_i
         if root >= job.ranks || bytes.is_null() && len > 0 {
             return Err(refuse(Code::BadArg, "there is no such rank, or the bytes are NULL"));
         }
+        check_length(len)?;
         // SAFETY: the program says that there are that many bytes.
         let mine = unsafe { values(bytes.cast(), len) }.to_vec();
         let given = job.broadcast(root, mine)?;

@@ -3,7 +3,7 @@
 
 use super::endpoint::answer_with;
 use crate::code::Code;
-use crate::guard::{Out, answer, index};
+use crate::guard::{Out, answer, check_initialized, index};
 use crate::name::Name;
 use crate::objects::{Endpoint, MOST_TRANSLATIONS};
 use crate::refusal::{NOTHING_TO_TELL, Refusal, refuse};
@@ -106,6 +106,7 @@ unsafe extern "C" fn AM_SetNumTranslations(endpoint: *const Endpoint, number: c_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AM_MaxNumTranslations(number: *mut c_int) -> c_int {
     answer("AM_MaxNumTranslations", || {
+        check_initialized()?;
         // SAFETY: the program has room for a number there.
         unsafe { Out::new(number)?.put(MOST_TRANSLATIONS as c_int) };
         Ok(())

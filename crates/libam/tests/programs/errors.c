@@ -45,12 +45,17 @@ int main(int argc, char **argv)
     CHECK(AM_Poll(NULL) == AM_ERR_NOT_INIT);
     CHECK(AM_AllocateBundle(AM_SEQ, &other) == AM_ERR_NOT_INIT);
     CHECK(AM_Terminate() == AM_ERR_NOT_INIT);
+    CHECK(AM_MaxNumTranslations(&number) == AM_ERR_NOT_INIT);
+    CHECK(AM_MaxSegLength(&len) == AM_ERR_NOT_INIT);
     CHECK(AMX_SPMDBarrier() == AM_ERR_NOT_INIT);
     CHECK(AMX_SPMDExit(0) == AM_ERR_NOT_INIT);
     CHECK(AMX_SPMDMyProc() == -1 && AMX_SPMDNumProcs() == 0);
     start(argc, argv);
     CHECK(AMX_SPMDStartup(&argc, &argv, 0, NULL, &other, &plain) == AM_ERR_RESOURCE);
 
+    CHECK(AMX_SPMDBroadcast(&tag, (1ULL << 30) + 1, 0) == AM_ERR_BAD_ARG);
+    CHECK(AMX_SPMDBroadcast(&tag, 1ULL << 40, ranks - 1) == AM_ERR_BAD_ARG);
+    CHECK(AMX_SPMDAllGather(&tag, &tag, (1ULL << 30) + 1) == AM_ERR_BAD_ARG);
     CHECK(AM_AllocateBundle(AM_SEQ, NULL) == AM_ERR_BAD_ARG);
     CHECK(AM_AllocateBundle(7, &other) == AM_ERR_BAD_ARG);
     OK(AM_AllocateBundle(AM_SEQ, &other));

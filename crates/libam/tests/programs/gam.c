@@ -44,6 +44,12 @@ static void keep(vnn_t from, void *address, int len, void *given)
     argument = given;
     stores++;
 }
+static int moved;
+static void count(vnn_t from, void *address, int len, void *counter)
+{
+    CHECK(from == am_my_proc() && address != NULL && len == LONGEST - 1000);
+    ++*(int *)counter;
+}
 static void told(vnn_t to, void *address, int len, void *counter)
 {
     CHECK(to >= 0 && address == (void *)here && len >= 0);
@@ -82,6 +88,21 @@ int main(int argc, char **argv)
             CHECK(here[at] == (char)(at * 3 + len));
         am_barrier();
     }
+    /* Within a process the bytes may overlap. */
+    for (nth = 0; nth < 4; nth++) {
+        int at, len = LONGEST - 1000, from = nth % 2 == 0 ? 0 : 1000, onto = 1000 - from;
+        int before = moved;
+        for (at = 0; at < LONGEST; at++)
+            here[at] = (char)(at * 7 + (at >> 8));
+        if (nth < 2)
+            CHECK(am_store(am_my_proc(), here + from, here + onto, len, count, &moved) == 0);
+        else
+            CHECK(am_get(am_my_proc(), here + from, here + onto, len, count, &moved) == 0);
+        am_wait_for(moved == before + 1);
+        for (at = 0; at < len; at++)
+            CHECK(here[onto + at] == (char)((at + from) * 7 + ((at + from) >> 8)));
+    }
+    am_barrier();
     /* Memory of the other process that has no name in the program. */
     CHECK(am_request_1((am_my_proc() + am_procs() - 1) % am_procs(), heap_is, heap) == 0);
     am_wait_for(theirs != NULL);
