@@ -38,7 +38,7 @@
 //!
 //! Messages between two endpoints are delivered exactly once and in order while both live. The endpoint
 //! reports a peer that ends, closes, breaks the protocol, or is silent while requests to it are
-//! outstanding. The next call that notices the loss reports it, within [`Config::peer_timeout`] of
+//! outstanding or a store of it arrives. The next call that notices the loss reports it, within [`Config::peer_timeout`] of
 //! polling. The report gives the number of unanswered requests.
 //!
 //! # Bulk transfers
