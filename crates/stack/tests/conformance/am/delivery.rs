@@ -154,7 +154,8 @@ pub fn with_polls_of_both_sides_interleaved_in_one_thread(transport: &Transport)
             sides.iter().all(|side| side.traffic.is_answered() && side.endpoint.in_flight(side.peer) == 0)
         });
         let [left, right] = &sides;
-        let some = if transport.is_sound() { 100 } else { 10 };
+        // With a window of one, a side may wait for a retransmission nearly all the time that these polls take.
+        let some = if transport.is_sound() { 100 } else { 0 };
         assert!(left.traffic.sent(left.peer) > some && right.traffic.sent(right.peer) > some);
         assert_eq!(left.traffic.sent(left.peer), right.traffic.received(right.peer));
         assert_eq!(right.traffic.sent(right.peer), left.traffic.received(left.peer));
