@@ -204,9 +204,10 @@ pub fn take_notices(endpoint: &Endpoint) {
     for (name, notice) in endpoint.inbox.take_notices() {
         let rank = job.names.iter().position(|other| *other == name);
         match (notice, rank) {
-            (Notice::End(end), _) => job.take_end(end),
+            (Notice::End(end), Some(_)) => job.take_end(end),
             (Notice::Left, Some(rank)) => job.take_leave(rank),
-            (Notice::Left, None) => {}
+            // It is no rank of this job.
+            (_, None) => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Settings from the environment.
 
 use netdyno_host::wait::Wait;
-use netdyno_stack::am::{Config, Wire};
+use netdyno_stack::am::{Config, Faults, Wire};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +12,8 @@ const ADDRESS: &str = "NETDYNO_AM_ADDRESS";
 const WIRE: &str = "NETDYNO_AM_WIRE";
 /// The time after which a peer that answers nothing is lost, in seconds.
 const TIMEOUT: &str = "NETDYNO_AM_TIMEOUT";
+/// Faults to inject into the datagrams that this process sends, for tests of programs.
+const FAULTS: &str = "NETDYNO_AM_FAULTS";
 
 /// A rank computes between its calls, and answers nothing meanwhile.
 const PEER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -84,6 +86,11 @@ fn peer_timeout() -> Result<Duration, String> {
         .ok_or_else(|| format!("{TIMEOUT}='{text}' is no number of seconds from 1 to 86400"))
 }
 
+fn faults() -> Result<Faults, String> {
+    let Ok(text) = std::env::var(FAULTS) else { return Ok(Faults::NONE) };
+    text.parse().map_err(|error| format!("{FAULTS}='{text}': {error}"))
+}
+
 /// Returns the configuration of an endpoint that is reached at `address`, and shares the processors of its host with `here`
 /// ranks.
 ///
@@ -96,6 +103,9 @@ pub fn config(address: Ipv4Addr, here: usize) -> Result<Config, String> {
         .window(OUTSTANDING)
         .medium_bytes(PIECE_BYTES)
         .peer_timeout(peer_timeout()?)
+        .faults(faults()?)
+        // Another one for each rank.
+        .seed(std::process::id().into())
         .wait(if shares { Wait::Yield } else { Wait::Spin })
         // A peer that may have to be woken costs every sender over shared memory half a round trip. Where each rank has a
         // processor, a rank that waits naps instead.

@@ -245,7 +245,7 @@ impl Job {
     fn check_may_wait(&self) -> Result<(), Refusal> {
         if self.endpoint.has_ended.load(Ordering::Relaxed) {
             Err(refuse(Code::NotInit, "the endpoint of the job was freed"))
-        } else if self.bundle.is_in_handler() {
+        } else if self.bundle.is_barred() {
             Err(refuse(Code::Resource, "a handler may not wait for other ranks"))
         } else {
             Ok(())

@@ -6,15 +6,22 @@ mod library;
 
 use library::{Ended, Library};
 use netdyno_job::launching::End;
+use std::path::Path;
 use std::time::Duration;
 
-const UDP: &[(&str, &str)] = &[("NETDYNO_AM_WIRE", "udp")];
+type Variables = &'static [(&'static str, &'static str)];
 
-/// Runs a program with these numbers of ranks over both transports.
+const SHM: Variables = &[];
+const UDP: Variables = &[("NETDYNO_AM_WIRE", "udp")];
+/// A network that loses, duplicates, reorders and damages datagrams.
+const BAD_UDP: Variables =
+    &[("NETDYNO_AM_WIRE", "udp"), ("NETDYNO_AM_FAULTS", "loss=0.02,dup=0.02,reorder=0.05,corrupt=0.005")];
+
+/// Runs a program with these numbers of ranks over all transports.
 fn passes(name: &str, all_ranks: &[usize]) {
     let library = Library::built();
     let program = library.compile(name);
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP, BAD_UDP] {
         for ranks in all_ranks {
             library.passes(&program, *ranks, variables);
         }
@@ -26,14 +33,54 @@ fn messages_of_every_kind_and_length_arrive() {
     passes("messages", &[1, 2, 3]);
 }
 
+/// C++ has other types for functions.
+#[test]
+fn programs_in_cpp_link() {
+    let library = Library::built();
+    for name in ["errors", "returned", "waits"] {
+        if let Some(program) = library.compile_as_cpp(name) {
+            library.passes(&program, 2, SHM);
+        }
+    }
+}
+
 #[test]
 fn every_error_has_its_code() {
     passes("errors", &[1, 2]);
 }
 
 #[test]
+fn a_handler_uses_no_other_bundle() {
+    passes("nested", &[1, 2, 3]);
+}
+
+#[test]
+fn handlers_ask_about_their_messages() {
+    passes("questions", &[1, 2, 3]);
+}
+
+#[test]
 fn messages_that_are_not_taken_come_back() {
     passes("returned", &[1, 2, 3]);
+}
+
+/// Without a handler of returned messages, the process says so in one line and ends the job.
+#[test]
+fn a_message_that_nobody_wants_back_ends_the_job() {
+    let library = Library::built();
+    let program = library.compile("unhandled");
+    for variables in [SHM, UDP] {
+        for ranks in [1, 2] {
+            let Ended { end, errors, .. } = library.run(&program, ranks, &[], variables);
+            assert_eq!(end.code(), 1, "{errors}");
+            assert!(
+                errors.contains("a message came back (EBADHANDLER") && errors.contains("to handler 77 of"),
+                "{errors}"
+            );
+            // The other rank may learn that this one is lost, before the launcher ends it.
+            assert_eq!(errors.lines().filter(|line| !line.contains("is lost")).count(), 1, "{errors}");
+        }
+    }
 }
 
 #[test]
@@ -84,7 +131,7 @@ fn ranks_meet_and_gather() {
 fn passes_job(all_ranks: &[usize]) {
     let library = Library::built();
     let program = library.compile("job");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP, BAD_UDP] {
         for ranks in all_ranks {
             let Ended { end, output, errors, .. } = library.run(&program, *ranks, &[], variables);
             assert!(end == End::Done && errors.is_empty(), "{end}: {output}{errors}");
@@ -101,7 +148,7 @@ fn passes_job(all_ranks: &[usize]) {
 fn one_rank_ends_the_job_with_its_code() {
     let library = Library::built();
     let program = library.compile("job");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         let Ended { end, output, .. } = library.run(&program, 3, &["1", "42"], variables);
         assert_eq!(end.code(), 42, "{end}: {output}");
         assert!(output.contains("last words of rank 1"), "{output}");
@@ -112,7 +159,7 @@ fn one_rank_ends_the_job_with_its_code() {
 fn a_handler_ends_the_job_with_its_code() {
     let library = Library::built();
     let program = library.compile("ends");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         for (ranks, code) in [(1, 0), (2, 0), (4, 0), (3, 5)] {
             let Ended { end, output, errors, .. } =
                 library.run(&program, ranks, &[&code.to_string()], variables);
@@ -139,7 +186,7 @@ fn a_rank_ends_while_a_thread_of_it_reads() {
 fn a_rank_ends_the_job_while_others_send_to_it() {
     let library = Library::built();
     let program = library.compile("job");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         let Ended { end, output, errors, .. } = library.run(&program, 3, &["1", "0", "flood"], variables);
         assert!(end == End::Done && errors.is_empty(), "{end}: {output}{errors}");
     }
@@ -151,7 +198,7 @@ fn a_rank_ends_the_job_while_others_send_to_it() {
 fn the_library_may_be_terminated_before_the_job_ends() {
     let library = Library::built();
     let program = library.compile("terminated");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         for (how, ranks, code, says) in [
             ("exit", 3, 0, ""),
             ("exit", 1, 0, ""),
@@ -170,10 +217,31 @@ fn the_library_may_be_terminated_before_the_job_ends() {
 fn a_killed_rank_ends_the_job() {
     let library = Library::built();
     let program = library.compile("killed");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         for how in ["poll", "request", "barrier"] {
             let Ended { end, took, errors, .. } = library.run(&program, 3, &[how], variables);
             assert_ne!(end.code(), 0, "{how}: {errors}");
+            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+        }
+    }
+}
+
+/// The library notices the death of a rank by itself: here a shell hides it from the launcher.
+#[test]
+fn a_rank_whose_death_the_launcher_does_not_see_ends_the_job() {
+    const HIDE: &str = r#""$0" "$@"; code=$?; [ $code != 137 ] || sleep 100; exit $code"#;
+    let library = Library::built();
+    let program = library.compile("killed");
+    for (variables, hows) in [(SHM, &["poll", "request", "barrier"][..]), (UDP, &["request", "barrier"])] {
+        for how in hows {
+            let variables = [variables, &[("NETDYNO_AM_TIMEOUT", "2")]].concat();
+            let program = [Path::new("sh"), Path::new("-c"), Path::new(HIDE), &program];
+            let Ended { end, took, errors, .. } = library.run_by(&program, 3, &[how], &variables);
+            assert_eq!(end.code(), 1, "{how}: {errors}");
+            assert!(errors.contains("rank 1 of 3 is lost"), "{how}: {errors}");
+            let others = errors.lines().filter(|line| !line.contains("rank 1 of 3 is lost"));
+            // The shell's own word.
+            assert!(others.into_iter().all(|line| line == "Killed"), "{how}: {errors}");
             assert!(took < Duration::from_secs(60), "{how}: {took:?}");
         }
     }
@@ -184,7 +252,7 @@ fn a_killed_rank_ends_the_job() {
 fn a_rank_that_leaves_ends_the_job() {
     let library = Library::built();
     let program = library.compile("killed");
-    for variables in [&[][..], UDP] {
+    for variables in [SHM, UDP] {
         for how in ["poll", "request", "barrier"] {
             let Ended { end, took, errors, .. } = library.run(&program, 3, &[how, "leaves"], variables);
             assert_eq!(end.code(), 1, "{how}: {errors}");
@@ -226,6 +294,7 @@ fn a_wrong_setting_is_told() {
         ("NETDYNO_AM_WIRE", "tcp", "NETDYNO_AM_WIRE='tcp' is no transport: use shm or udp"),
         ("NETDYNO_AM_ADDRESS", "nowhere", "NETDYNO_AM_ADDRESS='nowhere' is no IPv4 address"),
         ("NETDYNO_AM_TIMEOUT", "0", "NETDYNO_AM_TIMEOUT='0' is no number of seconds"),
+        ("NETDYNO_AM_FAULTS", "lost=1", "NETDYNO_AM_FAULTS='lost=1': "),
     ] {
         let mut command = library.command(&program);
         let output = command.args(["2", "L", "word"]).env(name, value).output().unwrap();

@@ -121,7 +121,7 @@ impl Endpoint {
     /// Returns `Resource` in a handler.
     #[inline(always)]
     pub fn poll(&'static self) -> Result<usize, Refusal> {
-        if self.bundle().is_in_handler() {
+        if self.bundle().is_barred() {
             return Err(in_handler());
         }
         self.unpolled.set(0);

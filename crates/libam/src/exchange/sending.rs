@@ -72,7 +72,7 @@ impl Endpoint {
                 ));
             }
         };
-        if self.bundle().is_in_handler() {
+        if self.bundle().is_barred() {
             return Err(in_handler());
         }
         let head = message.head(Some(translation.tag));
@@ -125,7 +125,7 @@ impl Endpoint {
         let unpolled = self.unpolled.get();
         let bundle = self.bundle();
         let is_due = unpolled >= REQUESTS_PER_POLL || self.promised.get() >= MOST_PROMISED;
-        if is_due || bundle.is_in_handler() || !bundle.is_used_by_this_thread() {
+        if is_due || bundle.is_barred() || !bundle.is_used_by_this_thread() {
             return None;
         }
         // SAFETY: nothing changes the translations meanwhile. A guard would be two more stores.

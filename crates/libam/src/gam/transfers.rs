@@ -8,8 +8,8 @@ use crate::guard::{answer_gam, quietly, values};
 use crate::message::MAX_BYTES;
 use crate::objects::token::Token;
 use crate::refusal::{Refusal, refuse};
-use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Indices of the handlers of the job's endpoint.
 const STORE: u8 = 202;
@@ -41,17 +41,23 @@ impl End {
     }
 }
 
+// SAFETY: the addresses are the program's, which uses the job in one thread at a time.
+unsafe impl Send for End {}
+
 /// A get that is not complete.
 struct Get {
     end: End,
     missing: usize,
 }
 
-thread_local! {
-    /// Ends of asynchronous stores that no poll has told yet.
-    static STORED: RefCell<Vec<End>> = const { RefCell::new(Vec::new()) };
-    /// Gets by their number.
-    static GETS: RefCell<Vec<Option<Get>>> = const { RefCell::new(Vec::new()) };
+/// Ends of asynchronous stores that no poll has told yet.
+static STORED: Mutex<Vec<End>> = Mutex::new(Vec::new());
+/// Gets by their number.
+static GETS: Mutex<Vec<Option<Get>>> = Mutex::new(Vec::new());
+
+/// Locks. No function of the program runs while one of these locks is held.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sets the AM-2 handlers.
@@ -64,7 +70,8 @@ pub fn set_handlers(set: impl Fn(u8, Function)) {
 /// Tells the ends of asynchronous stores.
 pub fn end_stores() {
     // A function that is told may begin another one.
-    for end in STORED.take() {
+    let stored = std::mem::take(&mut *held(&STORED));
+    for end in stored {
         end.tell();
     }
 }
@@ -167,9 +174,20 @@ unsafe extern "C" fn am_store_async(
     answer_gam("am_store_async", || {
         Transfer { with, here, there, len }.store(function, argument)?;
         let end = End { with, at: here, len, function: end, argument: end_argument };
-        STORED.with_borrow_mut(|stored| stored.push(end));
+        held(&STORED).push(end);
         Ok(())
     })
+}
+
+/// Notes a get. Returns its number.
+fn begin(get: Get) -> u64 {
+    let mut gets = held(&GETS);
+    let free = gets.iter().position(Option::is_none).unwrap_or(gets.len());
+    if free == gets.len() {
+        gets.push(None);
+    }
+    gets[free] = Some(get);
+    free as u64
 }
 
 /// Gets bytes from the memory of another process, and calls `function` in this one when all have come.
@@ -187,12 +205,7 @@ unsafe extern "C" fn am_get(
         let (job, bytes) = (job()?, transfer.len()?);
         let to = rank(job, with)?;
         let get = Get { end: End { with, at: here, len, function, argument }, missing: bytes };
-        let number = GETS.with_borrow_mut(|gets| {
-            let free = gets.iter().position(Option::is_none).unwrap_or(gets.len());
-            gets.resize_with(gets.len().max(free + 1), || None);
-            gets[free] = Some(get);
-            free as u64
-        });
+        let number = begin(get);
         for Piece { at, len: piece, .. } in pieces(bytes, to as usize == job.rank && here > there) {
             let place = places::encode(there.wrapping_byte_add(at));
             let arguments = arguments([place, piece as u64, number, at as u64]);
@@ -246,7 +259,8 @@ unsafe extern "C" fn asked(
 unsafe extern "C" fn got(_: *const c_void, bytes: *const u8, len: usize, n0: i32, n1: i32, o0: i32, o1: i32) {
     quietly((), || {
         let (number, offset) = (word(n0, n1) as usize, word(o0, o1) as usize);
-        let end = GETS.with_borrow_mut(|gets| {
+        let place = |bytes: *const u8| {
+            let mut gets = held(&GETS);
             let get = gets.get_mut(number)?.as_mut()?;
             let has_room = offset.checked_add(len).is_some_and(|end| end <= get.end.len as usize);
             if !has_room || len > get.missing {
@@ -256,8 +270,8 @@ unsafe extern "C" fn got(_: *const c_void, bytes: *const u8, len: usize, n0: i32
             unsafe { get.end.at.cast::<u8>().add(offset).copy_from_nonoverlapping(bytes, len) };
             get.missing -= len;
             (get.missing == 0).then(|| gets[number].take()).flatten()
-        });
-        if let Some(get) = end {
+        };
+        if let Some(get) = place(bytes) {
             get.end.tell();
         }
     });

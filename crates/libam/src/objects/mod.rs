@@ -107,7 +107,11 @@ impl Bundle {
             place: Place::default(),
             user: AtomicU64::new(if is_concurrent { NONE } else { this_thread() }),
         }));
-        BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).push(bundle);
+        let mut bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if !bundles.is_empty() {
+            token::count_handlers();
+        }
+        bundles.push(bundle);
         bundle
     }
 
@@ -129,6 +133,13 @@ impl Bundle {
     #[inline]
     pub fn is_in_handler(&self) -> bool {
         self.place.is_taken()
+    }
+
+    /// Reports whether this thread runs a handler, of this bundle or of another one. It may not send requests, poll or wait
+    /// then.
+    #[inline]
+    pub fn is_barred(&self) -> bool {
+        self.is_in_handler() || token::runs_a_handler()
     }
 
     /// Reports whether the bundle is of AM_SEQ and this thread has used it last.

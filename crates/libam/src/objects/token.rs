@@ -7,6 +7,7 @@ use netdyno_stack::am::{PeerId, ReplySlot, Request};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where a message comes from.
 #[derive(Clone, Copy)]
@@ -70,6 +71,26 @@ pub struct Token<'a, 'b> {
     pub answer: Cell<Answer<'a, 'b>>,
 }
 
+/// Whether the process has, or has had, several bundles. With a single one its place tells whether a handler runs, and no
+/// message pays for a variable of the thread.
+static ARE_SEVERAL: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The handlers that this thread runs, of those that began while there were several bundles.
+    static RUNNING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Notes that there are several bundles from now on.
+pub fn count_handlers() {
+    ARE_SEVERAL.store(true, Ordering::Relaxed);
+}
+
+/// Reports whether this thread runs a handler, if there are several bundles.
+#[inline]
+pub fn runs_a_handler() -> bool {
+    ARE_SEVERAL.load(Ordering::Relaxed) && RUNNING.get() > 0
+}
+
 /// Says that a pointer of the program is the place of a token.
 const MAGIC: u64 = 0x6e64_616d_2d74_6b30;
 
@@ -113,7 +134,11 @@ impl Token<'_, '_> {
     #[inline(always)]
     pub fn lend(&self) -> Lent {
         let place = &self.endpoint.bundle().place;
-        Lent { place, outer: place.token.replace(ptr::from_ref(self).cast()) }
+        let is_counted = ARE_SEVERAL.load(Ordering::Relaxed);
+        if is_counted {
+            RUNNING.set(RUNNING.get() + 1);
+        }
+        Lent { place, outer: place.token.replace(ptr::from_ref(self).cast()), is_counted }
     }
 
     /// Returns the token that a program passes.
@@ -157,6 +182,7 @@ pub struct Lent {
     place: &'static Place,
     /// The token of the handler within which this one runs.
     outer: *const Token<'static, 'static>,
+    is_counted: bool,
 }
 
 impl Lent {
@@ -171,5 +197,8 @@ impl Drop for Lent {
     #[inline(always)]
     fn drop(&mut self) {
         self.place.token.set(self.outer);
+        if self.is_counted {
+            RUNNING.set(RUNNING.get() - 1);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::endpoint::answer_with;
 use crate::code::Code;
-use crate::guard::{Out, answer, quietly};
+use crate::guard::{Out, answer, check_initialized, quietly};
 use crate::objects::Endpoint;
 use crate::refusal::refuse;
 use crate::statistics::Statistics;
@@ -42,6 +42,7 @@ unsafe extern "C" fn AMX_ResetEndpointStatistics(endpoint: *const Endpoint) -> c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMX_AggregateStatistics(sum: *mut Statistics, added: *const Statistics) -> c_int {
     answer("AMX_AggregateStatistics", || {
+        check_initialized()?;
         if sum.is_null() || added.is_null() {
             return Err(refuse(Code::BadArg, "the counts are NULL"));
         }

@@ -4,6 +4,7 @@
 
 use netdyno_job::launching::{self, End};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,10 +37,24 @@ impl Library {
 
     /// Compiles a program as a user would, and links it with the library.
     pub fn compile(&self, name: &str) -> PathBuf {
+        self.compile_by("cc", &[], name)
+    }
+
+    /// Compiles a program as C++, if there is a compiler.
+    pub fn compile_as_cpp(&self, name: &str) -> Option<PathBuf> {
+        if Command::new("c++").arg("--version").output().is_err() {
+            // The message bypasses the capture of the test harness.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: no c++: no program in C++ was linked");
+            return None;
+        }
+        Some(self.compile_by("c++", &["-x", "c++"], name))
+    }
+
+    fn compile_by(&self, compiler: &str, options: &[&str], name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
         let program = self.folder.path().join(name);
-        let mut command = Command::new("cc");
-        command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", INCLUDE]);
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", INCLUDE]).args(options);
         command.args([&source, Path::new("-o"), &program].map(OsString::from));
         command.arg("-L").arg(self.path.parent().unwrap()).arg("-lam");
         let output = command.output().unwrap();
@@ -56,6 +71,17 @@ impl Library {
 
     /// Runs a job of a program, and waits for its end.
     pub fn run(&self, program: &Path, ranks: usize, arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+        self.run_by(&[program], ranks, arguments, variables)
+    }
+
+    /// Runs a job of a program that other programs start: the words before it.
+    pub fn run_by(
+        &self,
+        words: &[&Path],
+        ranks: usize,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Ended {
         let (output, errors) =
             (self.folder.path().join("standard-output"), self.folder.path().join("standard-error"));
         let file =
@@ -64,8 +90,8 @@ impl Library {
             std::fs::write(path, "").unwrap();
         }
         let rank = |_| {
-            let mut command = self.command(program);
-            command.args(arguments).envs(variables.iter().copied());
+            let mut command = self.command(words[0]);
+            command.args(&words[1..]).args(arguments).envs(variables.iter().copied());
             command.stdout(file(&output)).stderr(file(&errors));
             command
         };
