@@ -107,7 +107,6 @@ fn reaches(plugin: &Plugin, how: How) {
     here.get(2, &Transfer { offset: 5, key_offset: 1, bytes, ..whole }).unwrap();
     complete(&mut here, 2, blocks);
     assert_eq!(here.read_region(region, 5, bytes).unwrap(), expected[1..][..bytes], "{setting}");
-    eprintln!("count");
     if here.has_fetch_add() {
         count(&mut here, whole, &mut expected, blocks);
     }

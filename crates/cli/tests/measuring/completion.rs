@@ -98,7 +98,7 @@ fn a_layer_of_netdyno_is_measured_by_every_way() {
                 let line = refusal(&completion(folder.path(), &["--over", &name]).output().unwrap());
                 assert!(line.contains("grpc") && line.contains("--features grpc"), "{line}");
             }
-            // They need an interface for each process: `namespaces` has them.
+            // They need an interface for each process, and are not tested here.
             Layer::AmXdp | Layer::ViXdp => {}
             // They have one-sided operations alone.
             Layer::GlobalShm | Layer::GlobalUdp | Layer::GlobalXdp => {}

@@ -118,6 +118,7 @@ fn a_target_refuses_and_the_initiator_learns_why(transport: Transport) {
             }
             let odd = at(rank, shared, 4);
             assert_eq!(world.fetch_add(odd, 1), Err(Error::Misaligned(odd)));
+            assert_eq!(world.compare_swap(odd, 0, 1), Err(Error::Misaligned(odd)));
             world.add(odd, 1).unwrap();
             assert_eq!(world.sync(), Err(Error::Misaligned(odd)));
             world.get_add(odd, 1, shared, 0).unwrap();
@@ -125,7 +126,22 @@ fn a_target_refuses_and_the_initiator_learns_why(transport: Transport) {
             let beyond = at(world.rank(), shared, 99_993);
             let outside = Error::OutOfBounds { at: beyond, len: 8, segment_len: 100_000 };
             assert_eq!(world.get_add(at(rank, shared, 0), 1, shared, 99_993), Err(outside));
+            for len in [8, 5000, 90_000] {
+                let place = at(rank, shared, 100_001 - len);
+                let expected = Error::OutOfBounds { at: place, len, segment_len: 100_000 };
+                // A long one may be refused at once.
+                let begun = world.get(place, shared, 0, len as usize);
+                assert_eq!(begun.and_then(|()| world.sync()), Err(expected), "{len}");
+                let gone = at(rank, freed, 0);
+                let begun = world.get(gone, shared, 0, len as usize);
+                assert_eq!(begun.and_then(|()| world.sync()), Err(Error::NoSuchSegment(gone)), "{len}");
+                assert_eq!(world.sync(), Ok(()));
+            }
             let end = at(rank, shared, 100_000);
+            assert_eq!(
+                world.compare_swap(end, 0, 1),
+                Err(Error::OutOfBounds { at: end, len: 8, segment_len: 100_000 })
+            );
             assert_eq!(
                 world.fetch_add(end, 1),
                 Err(Error::OutOfBounds { at: end, len: 8, segment_len: 100_000 })

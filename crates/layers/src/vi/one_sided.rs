@@ -177,7 +177,8 @@ impl ViInitiator {
         let mut wait = PeerWait::new(self.end.wait);
         while !is_done(self) {
             if !self.progress()? {
-                wait.after_empty_poll(|timeout| self.end.link.sleep(timeout))?;
+                let waited = wait.after_empty_poll(|timeout| self.end.link.sleep(timeout));
+                waited.map_err(|error| explained(error, self.end.level))?;
             }
         }
         Ok(())
@@ -188,6 +189,18 @@ impl ViInitiator {
     fn has_room(&self) -> bool {
         self.posted - self.completed < WINDOW as u64 && self.asked - self.answered < WINDOW as u64
     }
+}
+
+/// Says what may have happened at a level at which nothing is sent again.
+#[cold]
+fn explained(LayerError(error): LayerError, level: Level) -> LayerError {
+    LayerError(match level {
+        Level::Unreliable => format!(
+            "{error}; if a datagram was lost, nothing repeats it at level unreliable: use --level delivery, or keep \
+             the machine free of other load"
+        ),
+        Level::Delivery | Level::Reception => error,
+    })
 }
 
 in_real_time!(ViInitiator);

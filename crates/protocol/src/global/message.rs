@@ -350,6 +350,15 @@ mod tests {
         (first, word(), word(), word()).prop_map(|(a, b, c, d)| [a, b, c, d])
     }
 
+    #[test]
+    fn words_are_combined() {
+        let of = |a, b| Combination::ALL.map(|combination| combination.of(a, b));
+        let [one, two] = [1.5_f64, -4.0].map(f64::to_bits);
+        assert_eq!(of(0b1100, 0b1010)[..6], [22, 10, 12, 0b1000, 0b1110, 0b0110]);
+        assert_eq!(of(u64::MAX, 1)[..6], [0, 1, u64::MAX, 1, u64::MAX, u64::MAX - 1]);
+        assert_eq!(of(one, two)[6], (-2.5_f64).to_bits());
+    }
+
     proptest! {
         #[test]
         fn words_that_parse_encode_to_the_same_words(

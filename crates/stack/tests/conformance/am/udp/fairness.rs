@@ -109,7 +109,7 @@ fn jain(shares: &[u64]) -> f64 {
 
 #[test]
 fn long_stores_of_many_peers_get_equal_shares() {
-    for (count, later) in [2, 8, 32].into_iter().flat_map(|count| [(count, 0), (count, 100)]) {
+    for (count, later) in [2, 3, 4, 8, 16, 32].into_iter().flat_map(|count| [(count, 0), (count, 100)]) {
         let placed = placed_for(count, later);
         let index = jain(&placed);
         println!("{count} senders, {later} rounds after one another: Jain's index {index:.4} of {placed:?}");
