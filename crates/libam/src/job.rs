@@ -252,6 +252,8 @@ pub fn fail(why: &str) -> ! {
 /// Ends the process, and with it the job, with exit code 1.
 pub fn end_failed() -> ! {
     if let Some(job) = job() {
+        // A rank may wait for this one, and the launcher need not end it.
+        job.call_all_with(Notice::End(job.own_end(1)));
         job.leave(1);
     }
     kill(1)
@@ -265,7 +267,7 @@ pub fn at_exit() {
     if job.endpoint.has_ended.load(Ordering::Relaxed) {
         job.endpoint.close();
     } else if !job.is_ending.get() && job.ended.get().is_none() {
-        job.tell_leave();
+        job.call_all_with(Notice::Left);
     }
     if let Ok(mut pmi) = job.pmi.try_borrow_mut() {
         *pmi = None;

@@ -20,10 +20,12 @@ use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of a piece of what a rank gives. It fits into a datagram.
 const PIECE: usize = 1024;
+/// Time of waiting for a rank after which it is asked whether it lives.
+const ASK_AFTER: Duration = Duration::from_millis(500);
 /// The most ranks.
 const MOST_RANKS: usize = 1 << ROUNDS;
 
@@ -155,8 +157,14 @@ impl Job {
         is_needed: impl Fn(&Ended) -> bool,
     ) -> Result<(), Refusal> {
         self.is_meeting.set(true);
+        let mut asked = Instant::now();
         while !is_over() {
             if self.bundle.poll()? == 0 {
+                if let Some(rank) = of.filter(|_| asked.elapsed() > ASK_AFTER) {
+                    // If the rank is lost, this message is not answered, and the loss ends the job.
+                    self.send(rank, [HELLO, 0, 0, 0], &[])?;
+                    asked = Instant::now();
+                }
                 if let Some(ended) = self.ended.get().filter(&is_needed) {
                     self.exit(ended.code);
                 }

@@ -58,11 +58,11 @@ impl Job {
         self.send(rank, [EXIT, code, barriers, gatherings], &[])
     }
 
-    /// Tells the other ranks that this one leaves and has not ended the job.
-    pub fn tell_leave(&self) {
+    /// Tells all other ranks something where no message can be sent.
+    pub fn call_all_with(&self, notice: Notice) {
         for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
             // A rank that is gone needs not be told.
-            let _ = self.call_with(rank, Notice::Left);
+            let _ = self.call_with(rank, notice);
         }
     }
 
