@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const PIECE: usize = 1024;
 /// Time of waiting for a rank after which it is asked whether it lives.
 const ASK_AFTER: Duration = Duration::from_millis(500);
+/// Vain polls of a rank that waits, for each look at the clock.
+const POLLS_PER_CLOCK: u32 = 256;
 /// The most ranks.
 const MOST_RANKS: usize = 1 << ROUNDS;
 
@@ -157,13 +159,16 @@ impl Job {
         is_needed: impl Fn(&Ended) -> bool,
     ) -> Result<(), Refusal> {
         self.is_meeting.set(true);
-        let mut asked = Instant::now();
+        let (mut vain, mut asked) = (0_u32, None);
         while !is_over() {
             if self.bundle.poll()? == 0 {
-                if let Some(rank) = of.filter(|_| asked.elapsed() > ASK_AFTER) {
+                vain += 1;
+                if let Some(rank) = of.filter(|_| vain.is_multiple_of(POLLS_PER_CLOCK))
+                    && asked.get_or_insert_with(Instant::now).elapsed() > ASK_AFTER
+                {
                     // If the rank is lost, this message is not answered, and the loss ends the job.
                     self.send(rank, [HELLO, 0, 0, 0], &[])?;
-                    asked = Instant::now();
+                    asked = None;
                 }
                 if let Some(ended) = self.ended.get().filter(&is_needed) {
                     self.exit(ended.code);

@@ -180,9 +180,6 @@ fn accesses(layer: Layer) -> Vec<Access> {
     // The example plugins allocate no memory.
     let allocates = layer.allocates() && layer != Layer::Plugin;
     let levels = [Level::Unreliable, Level::Delivery, Level::Reception];
-    // Beside other tests a receiver over AF_XDP may be away for longer than its 1024 frames last, and at the first level
-    // nothing is sent again. The stack's own suites have that level over AF_XDP.
-    let levels = if layer == Layer::ViXdp { &levels[1..] } else { &levels };
     let levels = if layer.has_levels() { levels.to_vec() } else { vec![Level::default()] };
     let synchronisations = [Synchronisation::Lock, Synchronisation::Fence, Synchronisation::Post];
     let synchronisations = &synchronisations[..if layer.has_synchronisations() { 3 } else { 1 }];
