@@ -126,6 +126,12 @@ impl Job {
         self.environment.get()?.get(name.to_bytes()).map(CString::as_c_str)
     }
 
+    /// Returns all ranks but this one.
+    pub fn others(&self) -> impl Iterator<Item = usize> {
+        let own = self.rank;
+        (0..self.ranks).filter(move |rank| *rank != own)
+    }
+
     /// Returns what this rank tells of its end. A handler may end the job within a barrier or gathering, which this rank then
     /// has not taken part in.
     pub fn own_end(&self, code: c_int) -> End {

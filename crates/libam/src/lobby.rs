@@ -20,6 +20,7 @@
 //! A caller that says nothing or nonsense costs a thread for a second, one that knows a key for a few, and there are few of
 //! these threads. A caller that finds none calls again.
 
+use crate::lock::held;
 use crate::name::Name;
 use crate::settings;
 use netdyno_host::signals::without_signals;
@@ -29,7 +30,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -412,9 +413,4 @@ fn read_counted(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Locks. No thread panics while it holds one of these locks.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,12 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex. No thread panics while it holds one.
+pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// No thread.
 pub const NONE: u64 = 0;
@@ -57,7 +62,7 @@ impl Lock {
         let thread = this_thread();
         // Only this thread writes its own number here, so that a relaxed load finds it if and only if it holds the lock.
         if self.holder.load(Ordering::Relaxed) != thread {
-            let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut is_taken = held(&self.is_taken);
             while *is_taken {
                 is_taken = self.is_free.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
             }
@@ -77,7 +82,7 @@ impl Lock {
     pub fn try_take(&self) -> Option<Held<'_>> {
         let thread = this_thread();
         if self.holder.load(Ordering::Relaxed) != thread {
-            let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut is_taken = held(&self.is_taken);
             if *is_taken {
                 return None;
             }
@@ -107,7 +112,7 @@ impl Drop for Held<'_> {
         if depth.get() == 0 {
             HELD.set(HELD.get() - 1);
             holder.store(NONE, Ordering::Relaxed);
-            *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+            *held(is_taken) = false;
             is_free.notify_one();
         }
     }

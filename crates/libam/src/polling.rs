@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::job;
-use crate::lock::Held;
+use crate::lock::{Held, held};
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask, for_each_unshared};
 use crate::refusal::{Refusal, refuse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,7 +10,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::ptr;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -39,7 +38,7 @@ impl Bundle {
         endpoints.iter().try_for_each(|endpoint| endpoint.check_unused())?;
         endpoints.into_iter().try_for_each(Endpoint::free)?;
         self.has_ended.store(true, Ordering::Relaxed);
-        BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !std::ptr::eq(*other, self));
+        held(&BUNDLES).retain(|other| !std::ptr::eq(*other, self));
         Ok(())
     }
 
@@ -162,7 +161,7 @@ pub fn is_in_handler() -> bool {
 /// # Errors
 /// Returns `InUse` in a handler.
 pub fn free_all() -> Result<(), Refusal> {
-    let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let bundles = held(&BUNDLES).clone();
     bundles.into_iter().try_for_each(Bundle::free)
 }
 

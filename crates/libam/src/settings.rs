@@ -1,9 +1,10 @@
 //! Settings from the environment.
 
+use crate::lock::held;
 use netdyno_host::wait::Wait;
 use netdyno_stack::am::{Config, Faults, Wire};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// The address that peers on other hosts reach this process by.
@@ -29,7 +30,7 @@ static SET: Mutex<Option<Ipv4Addr>> = Mutex::new(None);
 
 /// Sets the address of this process.
 pub fn set_address(address: Ipv4Addr) {
-    *SET.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    *held(&SET) = Some(address);
 }
 
 /// Returns the address that the program or the environment demands.
@@ -37,7 +38,7 @@ pub fn set_address(address: Ipv4Addr) {
 /// # Errors
 /// Returns an error text if the environment has no IPv4 address.
 pub fn demanded_address() -> Result<Option<Ipv4Addr>, String> {
-    if let Some(address) = *SET.lock().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(address) = *held(&SET) {
         return Ok(Some(address));
     }
     let Ok(text) = std::env::var(ADDRESS) else { return Ok(None) };

@@ -213,11 +213,10 @@ impl Job {
     /// As of [`Job::barrier`].
     pub fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
         let nth = self.begin_gathering()?;
-        for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+        for rank in self.others() {
             self.give(rank, nth, mine)?;
         }
-        let others = (0..self.ranks).filter(|rank| *rank != self.rank);
-        for rank in others {
+        for rank in self.others() {
             self.wait_for_gift(nth, rank)?;
         }
         Ok((0..self.ranks)
@@ -232,7 +231,7 @@ impl Job {
     pub fn broadcast(&self, root: usize, mine: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         let nth = self.begin_gathering()?;
         if self.rank == root {
-            for rank in (0..self.ranks).filter(|rank| *rank != root) {
+            for rank in self.others() {
                 self.give(rank, nth, &mine)?;
             }
             return Ok(mine);

@@ -39,10 +39,11 @@ impl Job {
         if !self.is_ending.get() {
             let may_send = self.endpoint.link.try_borrow_mut().is_ok();
             let end = self.own_end(code);
-            for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+            if may_send {
                 // A rank that is lost needs not be told.
-                let _ =
-                    if may_send { self.send_end(rank, end) } else { self.call_with(rank, Notice::End(end)) };
+                self.others().for_each(|rank| drop(self.send_end(rank, end)));
+            } else {
+                self.call_all_with(Notice::End(end));
             }
         }
         self.leave(code);
@@ -60,10 +61,8 @@ impl Job {
 
     /// Tells all other ranks something where no message can be sent.
     pub fn call_all_with(&self, notice: Notice) {
-        for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
-            // A rank that is gone needs not be told.
-            let _ = self.call_with(rank, notice);
-        }
+        // A rank that is gone needs not be told.
+        self.others().for_each(|rank| drop(self.call_with(rank, notice)));
     }
 
     /// Tells a rank something in a handler or at the end of the process, where no message can be sent.

@@ -5,11 +5,12 @@ use crate::calling::Function;
 use crate::code::{Category, Code};
 use crate::exchange::Outbound;
 use crate::guard::{answer_gam, quietly, values};
+use crate::lock::held;
 use crate::message::MAX_BYTES;
 use crate::objects::token::Token;
 use crate::refusal::{Refusal, refuse};
 use std::ffi::{c_int, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Indices of the handlers of the job's endpoint.
 const STORE: u8 = 202;
@@ -54,11 +55,6 @@ struct Get {
 static STORED: Mutex<Vec<End>> = Mutex::new(Vec::new());
 /// Gets by their number.
 static GETS: Mutex<Vec<Option<Get>>> = Mutex::new(Vec::new());
-
-/// Locks. No function of the program runs while one of these locks is held.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Sets the AM-2 handlers.
 pub fn set_handlers(set: impl Fn(u8, Function)) {
@@ -259,7 +255,7 @@ unsafe extern "C" fn asked(
 unsafe extern "C" fn got(_: *const c_void, bytes: *const u8, len: usize, n0: i32, n1: i32, o0: i32, o1: i32) {
     quietly((), || {
         let (number, offset) = (word(n0, n1) as usize, word(o0, o1) as usize);
-        let place = |bytes: *const u8| {
+        let place = || {
             let mut gets = held(&GETS);
             let get = gets.get_mut(number)?.as_mut()?;
             let has_room = offset.checked_add(len).is_some_and(|end| end <= get.end.len as usize);
@@ -271,7 +267,7 @@ unsafe extern "C" fn got(_: *const c_void, bytes: *const u8, len: usize, n0: i32
             get.missing -= len;
             (get.missing == 0).then(|| gets[number].take()).flatten()
         };
-        if let Some(get) = place(bytes) {
+        if let Some(get) = place() {
             get.end.tell();
         }
     });

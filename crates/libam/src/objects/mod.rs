@@ -5,7 +5,7 @@ pub mod token;
 use crate::calling::Function;
 use crate::code::Code;
 use crate::lobby::{self, Inbox, Lobby};
-use crate::lock::{Held, Lock, NONE, this_thread};
+use crate::lock::{Held, Lock, NONE, held, this_thread};
 use crate::message::Words;
 use crate::name::Name;
 use crate::refusal::{Refusal, refuse};
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use token::Place;
 
 /// `AM_NONE`: an endpoint with this tag takes no message.
@@ -64,8 +64,8 @@ static USERS: Mutex<()> = Mutex::new(());
 /// Calls `work` with each bundle that no other thread uses now: this thread has used the bundle of AM_SEQ last, or the
 /// lock of the bundle of AM_PAR is free or its own. `work` calls no function of the program.
 pub fn for_each_unshared(work: impl Fn(&'static Bundle)) {
-    let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let _users = held(&USERS);
+    let bundles = held(&BUNDLES).clone();
     for bundle in bundles {
         let held = bundle.lock.as_ref().map(Lock::try_take);
         let is_unshared = match &held {
@@ -107,7 +107,7 @@ impl Bundle {
             place: Place::default(),
             user: AtomicU64::new(if is_concurrent { NONE } else { this_thread() }),
         }));
-        let mut bundles = BUNDLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bundles = held(&BUNDLES);
         if !bundles.is_empty() {
             token::count_handlers();
         }
@@ -197,7 +197,7 @@ impl Bundle {
 
     fn change_user(&self) {
         // The last user may be in `for_each_unshared`.
-        let _users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let _users = held(&USERS);
         self.user.store(this_thread(), Ordering::Relaxed);
     }
 

@@ -4,12 +4,13 @@
 use super::endpoint::answer_with;
 use crate::code::Code;
 use crate::guard::{Out, answer, check_initialized, quietly};
+use crate::lock::held;
 use crate::objects::Endpoint;
 use crate::refusal::refuse;
 use crate::statistics::Statistics;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The counts of a new endpoint.
 #[unsafe(no_mangle)]
@@ -75,6 +76,6 @@ unsafe extern "C" fn AMX_DumpStatistics(
             // SAFETY: the program says that this is a stream of its C library.
             unsafe { fputs(text.as_ptr(), stream) };
         }
-        TEXT.lock().unwrap_or_else(PoisonError::into_inner).insert(text).as_ptr()
+        held(&TEXT).insert(text).as_ptr()
     })
 }
