@@ -19,11 +19,35 @@ const SPIN: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The shortest and the longest nap of a thread that no peer wakes. Each nap in vain doubles the next one.
 const NAPS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(640)];
+/// Time between two looks after the endpoints of bundles that are not polled.
+const TEND_AFTER: Duration = Duration::from_millis(2);
 
 thread_local! {
     /// The messages that the bundles of these addresses had handled when this thread last returned from a wait. No address
     /// is used twice.
     static SEEN: RefCell<HashMap<usize, u64>> = RefCell::default();
+
+    /// When this thread last looked after the bundles that it does not poll.
+    static TENDED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Sends again what endpoints of all bundles have lost, except those of bundles that another thread uses now: this thread
+/// polls one bundle in vain, and another rank may wait for a message of another one. Looks after them rarely.
+#[cold]
+pub fn tend_others() {
+    let now = Instant::now();
+    if TENDED.get().is_some_and(|last| now - last < TEND_AFTER) {
+        return;
+    }
+    TENDED.set(Some(now));
+    for_each_unshared(|bundle| {
+        for endpoint in bundle.endpoints.borrow().iter() {
+            // An endpoint that polls further out in this thread needs no help.
+            if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
+                link.tend();
+            }
+        }
+    });
 }
 
 impl Bundle {
@@ -104,6 +128,7 @@ impl Bundle {
                 drop(held);
                 std::thread::yield_now();
             } else if self.sleep(held)? {
+                tend_others();
                 spun = Instant::now();
             } else {
                 std::thread::sleep(nap);

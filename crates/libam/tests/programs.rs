@@ -54,6 +54,19 @@ fn a_handler_uses_no_other_bundle() {
     passes("nested", &[1, 2, 3]);
 }
 
+/// What is lost on one bundle is sent again while its rank polls another one.
+#[test]
+fn a_bundle_that_is_not_polled_keeps_nobody_waiting() {
+    let library = Library::built();
+    let program = library.compile("unpolled");
+    let lossy = [("NETDYNO_AM_WIRE", "udp"), ("NETDYNO_AM_FAULTS", "loss=0.1")];
+    for variables in [SHM, UDP, &lossy] {
+        for ranks in [1, 2, 3] {
+            library.passes(&program, ranks, variables);
+        }
+    }
+}
+
 #[test]
 fn handlers_ask_about_their_messages() {
     passes("questions", &[1, 2, 3]);

@@ -16,6 +16,7 @@ use crate::lobby;
 use crate::message::Words;
 use crate::objects::token::{Answer, Source, Unanswered};
 use crate::objects::{Endpoint, Outgoing, State};
+use crate::polling;
 use crate::refusal::{Refusal, refuse};
 use crate::settings;
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, Request, RequestError};
@@ -174,6 +175,7 @@ impl Endpoint {
         {
             link.idle(SLEEP_AT_MOST);
         }
+        polling::tend_others();
     }
 
     /// Polls all endpoints of the bundle while a call waits, as `AM_Poll` does.
@@ -191,6 +193,7 @@ impl Endpoint {
         control::end_if_told();
         if handled == 0 {
             link.idle(SLEEP_AT_MOST);
+            polling::tend_others();
         }
     }
 

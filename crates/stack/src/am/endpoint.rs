@@ -309,6 +309,13 @@ impl<S> Endpoint<S> {
         if self.others.are_none() { Ok(handled) } else { Ok(handled + self.others.poll(&self.offer, state)?) }
     }
 
+    /// Sends again what is due and not acknowledged, for a program that does not poll this endpoint now, for instance
+    /// because it waits for another one: over UDP a peer may wait for a datagram that was lost. Handles no message: those
+    /// that have arrived wait for the next poll, which also reports a loss. Takes no time unless a timer is due.
+    pub fn tend(&mut self) {
+        self.others.tend(&self.offer);
+    }
+
     /// Passes time after a poll that found nothing, as [`Config::wait`] says: returns at once, yields the
     /// processor, or sleeps until a message arrives or a timer is due, at most for `timeout`. An endpoint
     /// yields instead of sleeping while a dialled message over shared memory is not due yet.

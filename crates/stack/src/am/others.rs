@@ -113,6 +113,11 @@ impl<S> Others<S> {
         self.list.iter_mut().try_fold(0, |handled, other| Ok(handled + other.transport.poll(offer, state)?))
     }
 
+    #[cold]
+    pub(super) fn tend(&mut self, offer: &Offer<S>) {
+        self.list.iter_mut().for_each(|other| other.transport.tend(offer));
+    }
+
     pub(super) fn strays(&self) -> Strays {
         self.list.iter().fold(Strays::default(), |sum, other| sum.plus(other.transport.strays()))
     }

@@ -6,6 +6,8 @@ use super::connections::{Connections, Taken};
 use crate::statistics::Strays;
 use netdyno_host::datagram::{Carrier, DatagramWire, Datagrams, ROOM};
 use netdyno_protocol::faults::Faults;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,9 @@ const MESSAGES_AT_ONCE: usize = 8;
 /// Polls in a row that do not empty the socket, after which timers run anyway. A timer usually waits until
 /// the socket is empty, because the awaited datagram may be in it; a flood must not stop the timers.
 const POLLS_IN_A_FLOOD: u32 = 64;
+/// Maximum number of datagrams that wait for the next poll of a program that does not poll. Their senders repeat the
+/// others.
+const ASIDE_AT_MOST: usize = 1024;
 /// Longest sleep between two polls of a closed endpoint.
 const LINGER_SLEEP: Duration = Duration::from_millis(1);
 
@@ -43,6 +48,8 @@ pub(crate) struct Driver {
     pub clock: Clock,
     /// Buffer for one receive from the socket: a datagram, or a batch of them.
     room: Box<[u8]>,
+    /// Datagrams with their senders that arrived between polls, and that the next polls take first.
+    aside: VecDeque<(Vec<u8>, SocketAddr)>,
     /// No timer of a connection is due before this time.
     deadline_ns: u64,
     polls_in_flood: u32,
@@ -57,6 +64,7 @@ impl Driver {
             socket: Socket::new(carrier, faults, seed),
             clock: Clock::new(peer_timeout),
             room: vec![0; ROOM].into(),
+            aside: VecDeque::new(),
             deadline_ns: u64::MAX,
             polls_in_flood: 0,
             touched: Vec::new(),
@@ -91,7 +99,7 @@ impl Driver {
         let enough = if self.polls_in_flood > 0 { MESSAGES_AT_ONCE } else { 1 };
         let mut outcome = Ok(());
         for _ in 0..DATAGRAMS_AT_ONCE {
-            let Some(datagrams) = self.socket.receive(&mut self.room) else {
+            let Some(datagrams) = self.receive() else {
                 polled.is_drained = true;
                 break;
             };
@@ -109,6 +117,46 @@ impl Driver {
             self.on_time(connections, now_ns)?;
         }
         Ok(polled)
+    }
+
+    /// Puts the next datagrams into `room`.
+    #[inline]
+    fn receive(&mut self) -> Option<Datagrams> {
+        if self.aside.is_empty() { self.socket.receive(&mut self.room) } else { self.receive_aside() }
+    }
+
+    #[cold]
+    fn receive_aside(&mut self) -> Option<Datagrams> {
+        let (bytes, from) = self.aside.pop_front()?;
+        self.room[..bytes.len()].copy_from_slice(&bytes);
+        Some(Datagrams { len: bytes.len(), each: bytes.len(), from })
+    }
+
+    /// Runs the timers that are due while a program does not poll, so that what was lost is sent again. The datagrams that
+    /// have arrived wait for the next poll. `acknowledge` takes only the acknowledgements of each, because a timer
+    /// would repeat what has arrived.
+    pub fn tend<C: Connections>(
+        &mut self,
+        connections: &mut C,
+        acknowledge: impl Fn(&mut C, &[u8], SocketAddr, u64),
+    ) -> Result<(), C::Lost> {
+        let now_ns = self.clock.now_ns();
+        if !connections.is_owed() || now_ns < self.deadline_ns() {
+            return Ok(());
+        }
+        for _ in 0..DATAGRAMS_AT_ONCE {
+            let Some(Datagrams { len, each, from }) = self.socket.receive(&mut self.room) else {
+                return self.on_time(connections, now_ns);
+            };
+            for bytes in self.room[..len].chunks(each.max(1)) {
+                acknowledge(connections, bytes, from, now_ns);
+                if self.aside.len() < ASIDE_AT_MOST {
+                    self.aside.push_back((bytes.to_vec(), from));
+                }
+            }
+        }
+        // The awaited acknowledgement may be among the others. A flood must not stop the timers.
+        if self.aside.len() < ASIDE_AT_MOST { Ok(()) } else { self.on_time(connections, now_ns) }
     }
 
     /// Takes the datagrams in `room`, maybe of several connections. Adds the number of messages to `handled`. After a
@@ -167,6 +215,9 @@ impl Driver {
 
     /// Returns the longest permitted sleep.
     pub fn until_due(&mut self) -> Duration {
+        if !self.aside.is_empty() {
+            return Duration::ZERO;
+        }
         let left_ns = self.deadline_ns().saturating_sub(self.clock.now_ns());
         // The clock would count a longer sleep only in part.
         Duration::from_nanos(left_ns).min(self.clock.longest_pause())
@@ -197,11 +248,12 @@ mod tests {
     use super::*;
     use netdyno_host::datagram::DatagramSocket;
     use std::convert::Infallible;
-    use std::net::SocketAddr;
 
     /// Counts calls. The first byte of a datagram is the index of its connection, or 255 for none.
     #[derive(Default)]
     struct Counted {
+        is_owed: bool,
+        acknowledged: Vec<u8>,
         pumped: Vec<usize>,
         timers: usize,
     }
@@ -230,7 +282,7 @@ mod tests {
         }
 
         fn is_owed(&self) -> bool {
-            false
+            self.is_owed
         }
     }
 
@@ -270,6 +322,31 @@ mod tests {
         driver.answer(&mut counted, 0);
         assert_eq!((handled, counted.pumped), (5, vec![3, 4]));
         assert_eq!(driver.strays().foreign, 1);
+    }
+
+    /// Timers run only if they are due and a peer is owed something. Datagrams that have come meanwhile keep their order.
+    #[test]
+    fn datagrams_wait_for_a_poll() {
+        let ((mut driver, mut peer), mut counted) = (pair(), Counted::default());
+        let to = driver.socket.local();
+        let tend = |driver: &mut Driver, counted: &mut Counted| {
+            let acknowledge = |counted: &mut Counted, bytes: &[u8], _, _| counted.acknowledged.push(bytes[0]);
+            let Ok(()) = driver.tend(counted, acknowledge);
+        };
+        (0..3).for_each(|n| peer.send(to, &[n], 0));
+        driver.expect(0);
+        tend(&mut driver, &mut counted);
+        counted.is_owed = true;
+        driver.deadline_ns = u64::MAX;
+        tend(&mut driver, &mut counted);
+        assert_eq!((counted.timers, counted.acknowledged.len()), (0, 0));
+        driver.expect(0);
+        tend(&mut driver, &mut counted);
+        assert_eq!((counted.timers, &counted.acknowledged[..]), (1, &[0, 1, 2][..]));
+        assert_eq!(driver.until_due(), Duration::ZERO);
+        (3..5).for_each(|n| peer.send(to, &[n], 0));
+        while !poll(&mut driver, &mut counted).is_drained {}
+        assert_eq!(counted.pumped, [0, 1, 2, 3, 4]);
     }
 
     /// The first datagram is answered at once, because it is usually the only one.

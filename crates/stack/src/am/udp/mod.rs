@@ -45,6 +45,8 @@ pub(super) struct UdpPeers {
     places: Lookup<u64>,
     corking: Corking,
     grants: Grants,
+    /// A loss that the next poll reports.
+    unreported: Option<PeerLost>,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     /// When the socket was last found empty, in ticks; only if dials are set.
@@ -70,6 +72,7 @@ impl UdpPeers {
             places: Lookup::default(),
             corking: Corking::default(),
             grants: Grants::default(),
+            unreported: None,
             interface,
             empty_at: None,
         })
@@ -154,6 +157,9 @@ impl UdpPeers {
     #[inline(never)]
     fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         self.send_waiting();
+        if let Some(lost) = self.unreported.take() {
+            return Err(lost);
+        }
         let Self { driver, peers, places, empty_at, grants, .. } = self;
         let take = |peer: &mut UdpPeer, datagram: &Datagram<'_>, now_ns: u64| {
             if peer.is_dialled() {
@@ -168,6 +174,19 @@ impl UdpPeers {
             return self.release(offer, state);
         }
         Ok(polled.handled)
+    }
+
+    /// Sends again what is due and not acknowledged, while the program does not poll. Messages that have arrived wait for
+    /// the next poll.
+    #[cold]
+    fn tend(&mut self, memories: &Memories) {
+        if self.unreported.is_some() {
+            return;
+        }
+        let Self { driver, peers, places, grants, .. } = self;
+        let take = |_: &mut UdpPeer, _: &Datagram<'_>, _: u64| Ok(0);
+        let mut polling = Polling { peers, places, memories, grants, take };
+        self.unreported = driver.tend(&mut polling, Polling::acknowledge).err();
     }
 
     fn say_goodbye(&mut self, place: usize, now_ns: u64) {

@@ -27,6 +27,13 @@ impl<F> Polling<'_, F> {
         let address = self.peers[place].address;
         (address.port() == from.port() && address.ip() == from.ip()).then_some(place)
     }
+
+    /// Takes only the acknowledgement of a datagram.
+    pub(super) fn acknowledge(&mut self, bytes: &[u8], from: SocketAddr, now_ns: u64) {
+        if let (Some(place), Ok(datagram)) = (self.find(bytes, from), datagram::parse(bytes)) {
+            self.peers[place].outbox.connection.acknowledge(&datagram.header, now_ns);
+        }
+    }
 }
 
 impl<F> Connections for Polling<'_, F>

@@ -85,6 +85,10 @@ impl<S> Transport<S> for UdpPeers {
         UdpPeers::poll(self, offer, state)
     }
 
+    fn tend(&mut self, offer: &Offer<S>) {
+        UdpPeers::tend(self, &offer.memories);
+    }
+
     fn until_due(&mut self) -> Duration {
         // The program may sleep now, and requests wait for its next poll at the latest.
         self.send_waiting();

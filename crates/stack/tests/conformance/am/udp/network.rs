@@ -3,7 +3,7 @@
 
 use super::relay::{self, A, B, Relay};
 use crate::common::{Idler, TIMEOUT, seed, until};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Wait};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -171,6 +171,47 @@ fn away_for_longer_than_anybody_waits() {
             assert!(matches!(found.loss, Loss::Closed | Loss::Silent(_)), "{found}");
         }
     }
+}
+
+/// A side that does not poll handles nothing, and its peer misses nothing. Replies wait for the next poll.
+#[test]
+fn what_was_lost_is_sent_again_without_a_poll() {
+    const ASKED: u64 = 10;
+    let mut pair = Pair::new(TIMEOUT);
+    pair.work(Duration::from_millis(50));
+    pair.until_all_is_answered();
+    let (requests, replies) = (pair.at_b.requests, pair.at_a.replies);
+    pair.relay.cut(&[A, B], true);
+    (0..ASKED).for_each(|_| pair.ask());
+    pair.relay.cut(&[A, B], false);
+    until("the other side has all requests", || {
+        pair.a.tend();
+        pair.poll_b();
+        pair.at_b.requests == requests + ASKED
+    });
+    assert_eq!(pair.at_a.replies, replies);
+    pair.until_all_is_answered();
+}
+
+/// The loss of a peer is noticed without a poll, and reported by the next one, once.
+#[test]
+fn a_loss_waits_for_the_next_poll() {
+    let timeout = Duration::from_millis(300);
+    let mut pair = Pair::new(timeout);
+    pair.relay.cut(&[A, B], true);
+    pair.ask();
+    let mut lost = None;
+    until("the peer is lost", || {
+        pair.a.tend();
+        let asked = pair.a.try_request(pair.to_b, ASK, [0]);
+        lost = asked.err().filter(|error| *error != RequestError::Full);
+        lost.is_some()
+    });
+    let Some(RequestError::Lost(lost)) = lost else { panic!("{lost:?}") };
+    assert_eq!((lost.peer, lost.loss), (pair.to_b, Loss::Silent(timeout)));
+    assert_eq!(pair.a.poll(&mut pair.at_a), Err(lost));
+    pair.a.tend();
+    assert_eq!(pair.a.poll(&mut pair.at_a), Ok(0));
 }
 
 /// Random, truncated, replayed and changed datagrams that seem to come from the peer itself only increase
