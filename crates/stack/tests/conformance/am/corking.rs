@@ -83,11 +83,12 @@ pub fn corked_requests_wait_no_longer_than_the_next_poll(transport: &Transport) 
         // After losses the congestion window may hold some of them back.
         let left = sent(&a, to_b) - before;
         assert!(left == 3 || (left > 0 && !transport.is_sound()), "{name}: {left}");
-        until("they arrive", || {
+        // Then the congestion window has room for one at least.
+        until("they arrive and are acknowledged", || {
             // On a bad network the sender has to send again.
             a.poll(&mut Seen::default()).unwrap();
             b.poll(&mut at_b).unwrap();
-            at_b.requests.len() == 3 * (nth + 1)
+            at_b.requests.len() == 3 * (nth + 1) && a.in_flight(to_b) == 0
         });
     }
     assert!(at_b.requests.chunks(3).all(|requests| requests == [0, 1, 2]));
