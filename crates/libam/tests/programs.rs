@@ -2,12 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "../../global/tests/programs/cable.rs"]
+mod cable;
 mod library;
+#[path = "../../global/tests/programs/mpich.rs"]
+mod mpich;
 
+use cable::Cable;
 use library::{Ended, Library};
 use netdyno_job::launching::End;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Variables = &'static [(&'static str, &'static str)];
 
@@ -129,6 +134,30 @@ fn a_child_of_a_rank_does_not_end_the_job() {
 #[test]
 fn connections_of_strangers_keep_nobody_out() {
     passes("strangers", &[2]);
+}
+
+/// A caller that knows an endpoint's key and says nonsense to it.
+#[test]
+fn a_hostile_caller_disturbs_nobody() {
+    passes("hostile", &[2]);
+}
+
+/// As on two hosts: the ranks of an end reach those of the other by a cable.
+#[test]
+fn between_two_network_namespaces() {
+    let Some(cable) = Cable::new() else { return };
+    let library = Library::built();
+    for (name, ranks) in [("messages", 2), ("nested", 3), ("unpolled", 3), ("returned", 2), ("gam", 4)] {
+        let program = library.compile(name);
+        let ended = library.run_ranks(ranks, |rank| {
+            let mut command = cable.enter(rank % 2);
+            command.arg(&program).env("NETDYNO_AM_WIRE", "udp");
+            command.env("NETDYNO_AM_ADDRESS", cable::ADDRESSES[rank % 2]);
+            command.env("LD_LIBRARY_PATH", library.folder());
+            command
+        });
+        ended.passed(&format!("{name} with {ranks} ranks between namespaces"));
+    }
 }
 
 #[test]
@@ -273,6 +302,24 @@ fn a_rank_that_leaves_ends_the_job() {
             assert!(errors.contains("rank 1 of 3 "), "{how}: {errors}");
             assert!(took < Duration::from_secs(60), "{how}: {took:?}");
         }
+    }
+}
+
+#[test]
+fn mpiexec_of_mpich_starts_the_ranks() {
+    let Some(compiler) = mpich::compiler() else { return };
+    let library = Library::built();
+    for (name, arguments, code) in
+        [("messages", &[][..], 0), ("gam", &[], 0), ("job", &["1", "42"], 42), ("killed", &["barrier"], 1)]
+    {
+        let program = library.compile(name);
+        let mut command = library.command(&compiler.with_file_name("mpiexec.hydra"));
+        let began = Instant::now();
+        let output = command.args(["-n", "3"]).arg(&program).args(arguments).output().unwrap();
+        assert_eq!(output.status.success(), code == 0, "{name}: {output:?}");
+        // The launcher gives the code of the rank that has ended the job, or of one that it ended.
+        assert!(code != 42 || output.status.code() == Some(code), "{name}: {output:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{name}: {:?}", began.elapsed());
     }
 }
 

@@ -38,6 +38,8 @@ impl Cable {
         for (name, address) in self.names.iter().zip(ADDRESSES) {
             ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"])?;
             ip(&["-n", name, "link", "set", "cable", "up"])?;
+            // What an end sends to its own address.
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         Ok(())
     }

@@ -56,16 +56,21 @@ impl Library {
         let mut command = Command::new(compiler);
         command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", INCLUDE]).args(options);
         command.args([&source, Path::new("-o"), &program].map(OsString::from));
-        command.arg("-L").arg(self.path.parent().unwrap()).arg("-lam");
+        command.arg("-L").arg(self.folder()).arg("-lam");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         program
     }
 
+    /// Returns the folder of the library.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap()
+    }
+
     /// Returns the command that runs a program.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env("LD_LIBRARY_PATH", self.path.parent().unwrap());
+        command.env("LD_LIBRARY_PATH", self.folder());
         command
     }
 
@@ -82,6 +87,15 @@ impl Library {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Ended {
+        self.run_ranks(ranks, |_| {
+            let mut command = self.command(words[0]);
+            command.args(&words[1..]).args(arguments).envs(variables.iter().copied());
+            command
+        })
+    }
+
+    /// Runs a job whose ranks have a command each.
+    pub fn run_ranks(&self, ranks: usize, command: impl Fn(usize) -> Command) -> Ended {
         let (output, errors) =
             (self.folder.path().join("standard-output"), self.folder.path().join("standard-error"));
         let file =
@@ -89,9 +103,8 @@ impl Library {
         for path in [&output, &errors] {
             std::fs::write(path, "").unwrap();
         }
-        let rank = |_| {
-            let mut command = self.command(words[0]);
-            command.args(&words[1..]).args(arguments).envs(variables.iter().copied());
+        let rank = |rank| {
+            let mut command = command(rank);
             command.stdout(file(&output)).stderr(file(&errors));
             command
         };
@@ -105,11 +118,18 @@ impl Library {
 
     /// Runs a job, which must end well and say nothing.
     pub fn passes(&self, program: &Path, ranks: usize, variables: &[(&str, &str)]) {
-        let Ended { end, output, errors, .. } = self.run(program, ranks, &[], variables);
+        let what = format!("{} with {ranks} ranks, {variables:?}", program.display());
+        self.run(program, ranks, &[], variables).passed(&what);
+    }
+}
+
+impl Ended {
+    /// Panics unless the job ended well and said nothing.
+    pub fn passed(&self, what: &str) {
+        let Self { end, output, errors, .. } = self;
         assert!(
-            end == End::Done && output.is_empty() && errors.is_empty(),
-            "{} with {ranks} ranks, {variables:?}: {end}\n{output}{errors}",
-            program.display()
+            *end == End::Done && output.is_empty() && errors.is_empty(),
+            "{what}: {end}\n{output}{errors}"
         );
     }
 }
