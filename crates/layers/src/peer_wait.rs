@@ -59,6 +59,12 @@ impl PeerWait {
         Ok(())
     }
 
+    /// Reports whether the wait has lasted for a time, once it has been worth a look at the clock.
+    #[inline(always)]
+    pub(crate) fn has_lasted(&self, time: Duration) -> bool {
+        self.began.is_some_and(|began| began.elapsed() > time)
+    }
+
     #[cold]
     fn check(&mut self) -> Result<(), LayerError> {
         let began = *self.began.get_or_insert_with(Instant::now);

@@ -3,7 +3,8 @@
 //!
 //! An RDMA write at reliable reception completes when the bytes are in the target's memory. At the other levels
 //! its completion says less. A flush then sends an empty message behind the writes, which the target's process
-//! answers: messages and writes of a VI keep their order.
+//! answers: messages and writes of a VI keep their order. At level unreliable that message, its answer or a notification may
+//! be lost. The initiator then asks again, with a number as immediate data, which the answer repeats.
 
 use super::WINDOW;
 use super::descriptors::{filled, work};
@@ -28,8 +29,10 @@ const EMPTY: usize = WINDOW;
 const FIRST_RECEIVE: usize = EMPTY + 1;
 /// The number of posted receives: one for each operation in flight, and one more for the message of a flush.
 const RECEIVES: usize = WINDOW + 1;
-/// The immediate data of a write. The target checks only that a receive is complete.
+/// The immediate data of a write, which is no number of a repeated question.
 const MARK: u32 = 0;
+/// Time without a completion after which the initiator of an unreliable VI asks again.
+const ASK_AFTER: Duration = Duration::from_millis(50);
 
 /// The operations of a reliable VI. An unreliable one has no RDMA reads.
 const OPERATIONS: [Operation; 3] = [Operation::Put, Operation::PutNotify, Operation::Get];
@@ -61,19 +64,25 @@ impl ViOneSided {
             Level::Reception => ViLevel::Reception,
         };
         let vi = consumer.create_vi_of(of_vi, None).map_err(LayerError::new)?;
-        let empty = work(&consumer, Descriptor::Send, (local, 0, 0), None);
-        consumer.describe(EMPTY, &empty);
         let receive = work(&consumer, Descriptor::Receive, (local, 0, 0), None);
         for descriptor in FIRST_RECEIVE..FIRST_RECEIVE + RECEIVES {
             consumer.describe(descriptor, &receive);
             consumer.post(vi, Side::Receive, descriptor).map_err(LayerError::new)?;
         }
-        Ok(Self { link: Link { consumer, vi }, level, wait, local, open, largest })
+        let mut end = Self { link: Link { consumer, vi }, level, wait, local, open, largest };
+        end.describe_empty(None);
+        Ok(end)
     }
 
     /// Returns the key of the memory that the peer may access.
     pub(super) fn key(&self) -> Vec<u8> {
         key::write(self.link.consumer.remote(self.open, 0))
+    }
+
+    /// Describes the empty message.
+    fn describe_empty(&mut self, number: Option<u32>) {
+        let empty = work(&self.link.consumer, Descriptor::Send, (self.local, 0, 0), number);
+        self.link.consumer.describe(EMPTY, &empty);
     }
 
     #[inline(always)]
@@ -90,15 +99,15 @@ impl ViOneSided {
         Ok(done.map(|Finished { descriptor, .. }| descriptor))
     }
 
-    /// Takes a message or the notification of a write, and posts its receive again. Returns whether there was
+    /// Takes a message or the notification of a write, and posts its receive again. Returns its number, if there was
     /// one.
     #[inline(always)]
-    fn take_receive(&mut self) -> Result<bool, LayerError> {
+    fn take_receive(&mut self) -> Result<Option<u32>, LayerError> {
         let Link { consumer, vi } = &mut self.link;
         let done = consumer.done(*vi, Side::Receive).map_err(LayerError::new)?;
-        let Some(Finished { descriptor, .. }) = done else { return Ok(false) };
+        let Some(Finished { descriptor, completion }) = done else { return Ok(None) };
         consumer.post(*vi, Side::Receive, descriptor).map_err(LayerError::new)?;
-        Ok(true)
+        Ok(Some(completion.immediate.unwrap_or(MARK)))
     }
 }
 
@@ -109,13 +118,17 @@ impl Responder for ViTarget {
     #[inline(always)]
     fn answer(&mut self) -> Result<bool, LayerError> {
         let Self(target) = self;
-        if !target.take_receive()? {
-            return Ok(false);
+        let Some(number) = target.take_receive()? else { return Ok(false) };
+        if number != MARK {
+            target.describe_empty(Some(number));
         }
         target.post_send(EMPTY)?;
         let mut wait = PeerWait::new(target.wait);
         while target.take_sent()?.is_none() {
             wait.after_empty_poll(|timeout| target.link.sleep(timeout))?;
+        }
+        if number != MARK {
+            target.describe_empty(None);
         }
         Ok(true)
     }
@@ -139,6 +152,8 @@ pub(super) struct ViInitiator {
     answered: u64,
     /// Whether the descriptor of the empty message is in use.
     is_asking: bool,
+    /// The number of the last question that was asked again.
+    repeated: u32,
 }
 
 impl ViInitiator {
@@ -154,6 +169,7 @@ impl ViInitiator {
             asked: 0,
             answered: 0,
             is_asking: false,
+            repeated: MARK,
         }
     }
 
@@ -166,19 +182,44 @@ impl ViInitiator {
             Some(_) => self.completed += 1,
             None => {}
         }
-        let has_answer = self.asked != self.answered && self.end.take_receive()?;
-        self.answered += u64::from(has_answer);
-        Ok(sent.is_some() || has_answer)
+        let answer = if self.asked == self.answered { None } else { self.end.take_receive()? };
+        match answer {
+            Some(MARK) => self.answered += 1,
+            // What was asked before has been answered or is lost.
+            Some(number) if number == self.repeated => self.answered = self.asked,
+            Some(_) | None => {}
+        }
+        Ok(sent.is_some() || answer.is_some())
+    }
+
+    /// Asks whether all operations before have arrived or are lost.
+    #[cold]
+    fn ask_again(&mut self) -> Result<(), LayerError> {
+        if self.is_asking || self.asked == self.answered {
+            return Ok(());
+        }
+        self.repeated = self.repeated.wrapping_add(1).max(MARK + 1);
+        self.end.describe_empty(Some(self.repeated));
+        self.end.post_send(EMPTY)?;
+        self.is_asking = true;
+        self.until(|all| !all.is_asking)?;
+        self.end.describe_empty(None);
+        Ok(())
     }
 
     /// Makes progress until `is_done`.
     #[inline(always)]
     fn until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), LayerError> {
         let mut wait = PeerWait::new(self.end.wait);
+        let mut patience = ASK_AFTER;
         while !is_done(self) {
             if !self.progress()? {
                 let waited = wait.after_empty_poll(|timeout| self.end.link.sleep(timeout));
                 waited.map_err(|error| explained(error, self.end.level))?;
+                if self.end.level == Level::Unreliable && wait.has_lasted(patience) {
+                    patience += ASK_AFTER;
+                    self.ask_again()?;
+                }
             }
         }
         Ok(())
@@ -258,6 +299,7 @@ impl Initiator for ViInitiator {
     #[inline(always)]
     fn flush(&mut self) -> Result<(), LayerError> {
         if self.operation == Operation::Put && self.end.level != Level::Reception {
+            self.until(|all| !all.is_asking)?;
             self.end.post_send(EMPTY)?;
             self.is_asking = true;
             self.asked += 1;
