@@ -7,7 +7,7 @@ use netdyno_layers::sim::SimInitiator;
 use netdyno_measure::onesided::data::{Access, OnesidedLaunch, Operation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::{self, OnesidedPlan};
-use netdyno_measure::onesided::record::{Onesided, TransferTimes};
+use netdyno_measure::onesided::record::{Onesided, OperationFigures, TransferTimes};
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::stats::Interval;
@@ -18,6 +18,13 @@ const RUNS: u64 = 300;
 /// The relative tolerance of a figure without noise. Its absolute tolerance is 2 ps.
 const NEAR: f64 = 0.01;
 const PRECISION: f64 = 0.02;
+/// A gap is a bound only if a window takes at most this many times a single operation. The instrument says twice; the times
+/// of both are measured.
+const BOUND_BELOW: f64 = 2.02;
+/// The smallest of the three sizes that tell G is at least this many times smaller than the largest.
+const FAR_BELOW: usize = 64;
+/// Bytes make a gap that is this many times longer than an operation without bytes.
+const DOMINATES: f64 = 10.0;
 /// Launches with noise. Without noise all launches are equal, and one is repeated: an interval needs six. A launch may
 /// have one batch of the largest size, and `G` varies by 2.4 of its noise, so that nine launches were contradicted by
 /// chance once in 4000 parameters.
@@ -86,6 +93,7 @@ pub struct Known {
     start: f64,
     pub local: f64,
     pub remote: Option<f64>,
+    complete: f64,
     /// The gap of an unlimited window, and of the window.
     pub gaps: [f64; 2],
 }
@@ -101,7 +109,13 @@ pub fn known(truth: &Truth, operation: Operation, bytes: usize) -> Known {
         Operation::Get | Operation::FetchAdd => (complete, None),
     };
     let gap = o_s.max(g + data);
-    Known { start: o_s, local, remote, gaps: [gap, gap.max((complete - o_r) / truth.window as f64)] }
+    Known {
+        start: o_s,
+        local,
+        remote,
+        complete,
+        gaps: [gap, gap.max((complete - o_r) / truth.window as f64)],
+    }
 }
 
 /// Returns the figures of a size with their known values, for those that have one.
@@ -115,6 +129,17 @@ fn pairs<'a>(size: &'a TransferTimes, known: &Known) -> Vec<(&'static str, &'a P
 /// miss it by chance.
 fn is_within(ci: Interval, truth: f64) -> bool {
     (ci.lo - ci.half_width()..=ci.hi + ci.half_width()).contains(&truth)
+}
+
+/// Reports whether the bytes of an operation make its gap, also at sizes far below the largest one, and the window allows
+/// more than one in flight: then G must be found.
+fn bytes_dominate(drawn: &Drawn, operation: &OperationFigures) -> bool {
+    let small = operation.sizes.iter().rfind(|size| size.size_bytes <= drawn.largest_bytes / FAR_BELOW);
+    small.is_some_and(|small| {
+        let [of_none, of_small] =
+            [0, small.size_bytes].map(|bytes| known(&drawn.truth, operation.operation, bytes));
+        drawn.truth.window > 2 && of_small.gaps[1] > DOMINATES * (of_none.gaps[1] + of_none.complete)
+    })
 }
 
 fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
@@ -142,7 +167,8 @@ fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
                 (Status::Measured, Some(value)) => is_near(value, limited) || (noise > 0.0 && holds(limited)),
                 (Status::UpperBound, Some(value)) => {
                     let most = size.gap.ci_ns.filter(|_| noise > 0.0).map_or(value, |ci| ci.hi);
-                    most >= unlimited * (1.0 - NEAR - noise)
+                    let is_bound = drawn.truth.window as f64 * limited <= BOUND_BELOW * known.complete;
+                    most >= unlimited * (1.0 - NEAR - noise) && (noise > 0.0 || is_bound)
                 }
                 _ => noise > 0.0,
             };
@@ -151,6 +177,9 @@ fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
             }
         }
         let truth = drawn.truth.gap_per_byte_ps / 1e3;
+        if noise == 0.0 && bytes_dominate(drawn, operation) && operation.G.status != Status::Measured {
+            wrong.push(format!("G of {name} is not measured, and is {truth}"));
+        }
         if let Some(value) = operation.G.value_ns_per_byte
             && !is_near(value, truth)
             && !operation.G.ci_ns_per_byte.is_some_and(|ci| noise > 0.0 && is_within(ci, truth))
