@@ -17,10 +17,12 @@ pub struct Subject {
 
 /// So small that a run takes a few milliseconds at most: on a machine with other programs, longer ones lose their
 /// processors. matmul uses UDP, because gets over shared memory are not dialled.
-const SUBJECTS: [Subject; 6] = [
+const SUBJECTS: [Subject; 8] = [
     messages("radix_sort", "radix_sort", &["200", "--wire", "shm"]),
+    messages("radix_sort by digit", "radix_sort", &["2000", "--by", "digit", "--wire", "shm"]),
     messages("sample_sort", "sample_sort", &["1000", "--wire", "shm"]),
     messages("histogram", "histogram", &["200", "--by", "fetch_add", "--wire", "shm"]),
+    messages("histogram by add", "histogram", &["1000", "--by", "add", "--wire", "shm"]),
     messages("em3d get", "em3d", &["100", "--by", "get", "--wire", "shm"]),
     messages("em3d put", "em3d", &["100", "--by", "put", "--wire", "shm"]),
     Subject { title: "matmul", program: "matmul", arguments: &["128", "--wire", "udp"], gets_in_bulk: true },
@@ -44,11 +46,12 @@ pub struct Swept {
 }
 
 /// The dials.
-pub const SWEPT: [Swept; 5] = [
+pub const SWEPT: [Swept; 6] = [
     Swept { dial: Dial::Latency, values: [2e3, 4e3, 6e3, 8e3, 10e3] },
     Swept { dial: Dial::SendOverhead, values: [400.0, 800.0, 1200.0, 1600.0, 2000.0] },
     Swept { dial: Dial::RecvOverhead, values: [400.0, 800.0, 1200.0, 1600.0, 2000.0] },
     Swept { dial: Dial::SendGap, values: [1000.0, 1500.0, 2000.0, 2500.0, 3000.0] },
+    Swept { dial: Dial::RecvGap, values: [1000.0, 1500.0, 2000.0, 2500.0, 3000.0] },
     Swept { dial: Dial::GapPerByte, values: [4.0, 8.0, 12.0, 16.0, 20.0] },
 ];
 
