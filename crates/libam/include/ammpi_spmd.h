@@ -10,6 +10,9 @@ AMX_BEGIN_C
 /* Starts the job: gives a bundle with an endpoint whose entries 0 to n - 1 are the ranks. networkpid may be NULL. */
 extern int AMMPI_SPMDStartup(int *argc, char ***argv, int networkdepth, uint64_t *networkpid, eb_t *bundle,
                              ep_t *endpoint);
+/* Asks, before the start, whether threads may use the library. They may, if usingthreads is 0 or not: returns 1, and the level
+ * in the words of MPI. After the start it returns 0. */
+extern int AMMPI_SPMDSetThreadMode(int usingthreads, const char **provided_level, int *argc, char ***argv);
 
 AMX_END_C
 

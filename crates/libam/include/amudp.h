@@ -51,10 +51,13 @@
 #define AMUDP_MAX_MEDIUM AM_MaxMedium()
 #define AMUDP_MAX_LONG AM_MaxLong()
 #define AMUDP_MAX_NUMHANDLERS AM_MaxNumHandlers()
+#define AMUDP_MAX_SEGLENGTH ((uintptr_t)-1)
 
 /* Sets the address (in network byte order) at which endpoints listen. Call it before the first one is allocated. */
 AMX_BEGIN_C
 extern int AMUDP_SetUDPInterface(uint32_t address);
+/* The bandwidth that the program expects, in KB/s. The library measures it by itself and does not read this. */
+extern uint32_t AMUDP_ExpectedBandwidth;
 AMX_END_C
 
 #endif

@@ -8,6 +8,15 @@
 AMX_BEGIN_C
 
 typedef int (*amudp_spawnfn_t)(int nproc, int argc, char **argv);
+typedef void (*amudp_exitcallback_t)(int exitcode);
+typedef struct {
+    char abbrev;
+    const char *desc;
+    amudp_spawnfn_t fnptr;
+} amudp_spawnfn_desc_t;
+
+/* The ways in which AMUDP_SPMDStartup starts ranks. The one behind the last has the abbreviation 0. */
+extern amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[];
 
 /* Starts the job. Without a launcher this process starts nproc ranks on this host, waits for their end and ends with their
  * exit code. If nproc is 0, it is the first argument of the program, and "L" may follow. */
@@ -27,6 +36,7 @@ AMX_END_C
 #undef AMX_SPMDStartup
 #define AMX_SPMDStartup(argc, argv, networkdepth, networkpid, bundle, endpoint) \
     AMUDP_SPMDStartup((argc), (argv), 0, (networkdepth), NULL, (networkpid), (bundle), (endpoint))
+#define AMUDP_MAX_SPMDPROCS 65536
 #define AMUDP_SPMDExit AMX_SPMDExit
 #define AMUDP_SPMDSetExitCallback AMX_SPMDSetExitCallback
 #define AMUDP_SPMDIsWorker AMX_SPMDIsWorker

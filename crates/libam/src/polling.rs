@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::job;
 use crate::lock::{Held, held};
+use crate::objects::token;
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask, for_each_unshared};
 use crate::refusal::{Refusal, refuse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,6 +36,9 @@ thread_local! {
 /// polls one bundle in vain, and another rank may wait for a message of another one. Looks after them rarely.
 #[cold]
 pub fn tend_others() {
+    if !token::are_several_bundles() {
+        return;
+    }
     let now = Instant::now();
     if TENDED.get().is_some_and(|last| now - last < TEND_AFTER) {
         return;

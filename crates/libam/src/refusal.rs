@@ -3,11 +3,14 @@
 use crate::code::Code;
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// Whether a call that fails says why on standard error.
 #[unsafe(no_mangle)]
 pub static AMX_VerboseErrors: AtomicI32 = AtomicI32::new(0);
+/// The bandwidth that a program expects. Nothing reads it.
+#[unsafe(no_mangle)]
+pub static AMUDP_ExpectedBandwidth: AtomicU32 = AtomicU32::new(0);
 /// Whether the library says nothing else. It never does.
 #[unsafe(no_mangle)]
 pub static AMX_SilentMode: AtomicI32 = AtomicI32::new(0);

@@ -9,6 +9,7 @@ use std::ffi::{OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr;
 
 /// A function that starts ranks. Only that of this library is called.
 pub type Spawn = unsafe extern "C" fn(c_int, c_int, *mut *mut c_char) -> c_int;
@@ -96,3 +97,26 @@ macro_rules! ways {
 }
 
 ways! { AMUDP_SPMDLocalSpawn AMUDP_SPMDSshSpawn AMUDP_SPMDRexecSpawn AMUDP_SPMDGlunixSpawn AMUDP_SPMDCustomSpawn }
+
+/// A way to start ranks.
+#[repr(C)]
+pub struct Way {
+    abbreviation: c_char,
+    description: *const c_char,
+    spawn: Option<Spawn>,
+}
+
+// SAFETY: nothing changes what it points to.
+unsafe impl Sync for Way {}
+
+/// The way to start ranks, and the end of the list.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name is that of the interface")]
+pub static AMUDP_Spawnfn_Desc: [Way; 2] = [
+    Way {
+        abbreviation: b'L' as c_char,
+        description: c"Start the ranks on this host".as_ptr(),
+        spawn: Some(AMUDP_SPMDLocalSpawn),
+    },
+    Way { abbreviation: 0, description: ptr::null(), spawn: None },
+];

@@ -22,13 +22,13 @@ const UDP: Variables = &[("NETDYNO_AM_WIRE", "udp")];
 const BAD_UDP: Variables =
     &[("NETDYNO_AM_WIRE", "udp"), ("NETDYNO_AM_FAULTS", "loss=0.02,dup=0.02,reorder=0.05,corrupt=0.005")];
 
-/// Runs a program with these numbers of ranks over all transports.
+/// Runs a program with these numbers of ranks over all transports, under the names of AMMPI and of AMUDP.
 fn passes(name: &str, all_ranks: &[usize]) {
     let library = Library::built();
-    let program = library.compile(name);
-    for variables in [SHM, UDP, BAD_UDP] {
+    let (mpi, udp) = (library.compile(name), library.compile_under_udp_names(name));
+    for (program, variables) in [(&mpi, SHM), (&udp, UDP), (&mpi, BAD_UDP)] {
         for ranks in all_ranks {
-            library.passes(&program, *ranks, variables);
+            library.passes(program, *ranks, variables);
         }
     }
 }
@@ -263,7 +263,11 @@ fn a_killed_rank_ends_the_job() {
         for how in ["poll", "request", "barrier"] {
             let Ended { end, took, errors, .. } = library.run(&program, 3, &[how], variables);
             assert_ne!(end.code(), 0, "{how}: {errors}");
+            // The launcher names the killed rank. A rank that has noticed before says so, too.
+            assert!(errors.lines().all(|line| line.contains("rank 1 of 3 is lost")), "{how}: {errors}");
+            assert!(format!("{end} {errors}").contains("rank 1"), "{how}: {end}: {errors}");
             assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+            assert!(library::nobody_runs(&program), "{how}");
         }
     }
 }

@@ -46,6 +46,8 @@ const MOST_PROMISED: i64 = 64;
 const REQUESTS_PER_POLL: u32 = 8;
 /// Longest sleep of a call that waits.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(10);
+/// Messages between two looks after the other bundles, while one bundle is busy.
+const BUSY_MESSAGES: u64 = 4096;
 /// Polls without a message between two yields of the processor, where ranks share it.
 const VAIN_POLLS: u32 = 16;
 
@@ -160,6 +162,9 @@ impl Endpoint {
         if handled > 0 {
             self.vain.set(0);
             control::end_if_told();
+            if self.delivered.get() % BUSY_MESSAGES < handled as u64 {
+                polling::tend_others();
+            }
         } else if self.vain.replace(self.vain.get() + 1) >= VAIN_POLLS {
             self.rest();
         }

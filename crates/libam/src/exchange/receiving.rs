@@ -269,12 +269,14 @@ impl Endpoint {
         self.delivered.set(self.delivered.get().wrapping_add(1));
     }
 
-    /// Takes the loss of a peer.
+    /// Takes the loss of a peer. A request may report it before the poll does.
     pub fn note(&'static self, lost: PeerLost) {
         let name = {
             let mut peers = self.peers.borrow_mut();
             let peer = &mut peers[lost.peer.index()];
-            peer.is_lost = true;
+            if std::mem::replace(&mut peer.is_lost, true) {
+                return;
+            }
             self.promised.set(self.promised.get() - std::mem::take(&mut peer.promised));
             peer.name
         };

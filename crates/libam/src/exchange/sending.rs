@@ -274,11 +274,7 @@ impl Endpoint {
     /// Returns `Unreachable` if it is the same.
     #[cold]
     fn note_other(&'static self, lost: PeerLost, peer: PeerId) -> Result<(), Status> {
-        if self.peers.borrow()[lost.peer.index()].is_lost {
-            // Reported before.
-        } else {
-            self.note(lost);
-        }
+        self.note(lost);
         if lost.peer == peer { Err(Status::Unreachable) } else { Ok(()) }
     }
 }

@@ -85,6 +85,12 @@ pub fn count_handlers() {
     ARE_SEVERAL.store(true, Ordering::Relaxed);
 }
 
+/// Reports whether the process has, or has had, several bundles.
+#[inline]
+pub fn are_several_bundles() -> bool {
+    ARE_SEVERAL.load(Ordering::Relaxed)
+}
+
 /// Reports whether this thread runs a handler, if there are several bundles.
 #[inline]
 pub fn runs_a_handler() -> bool {

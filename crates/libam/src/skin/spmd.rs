@@ -54,6 +54,26 @@ unsafe extern "C" fn AMMPI_SPMDStartup(
     answer("SPMDStartup", || Start { outstanding, id, bundle, endpoint }.run())
 }
 
+/// The level of MPI that corresponds to what bundles allow: threads, one after the other in a bundle.
+const THREADS: &CStr = c"MPI_THREAD_SERIALIZED";
+
+/// Returns 1 before the start, and 0 later.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMMPI_SPMDSetThreadMode(
+    _: c_int,
+    provided: *mut *const c_char,
+    _: *mut c_int,
+    _: *mut *mut *mut c_char,
+) -> c_int {
+    quietly(0, || {
+        if !provided.is_null() {
+            // SAFETY: the program has room for a pointer.
+            unsafe { provided.write_unaligned(THREADS.as_ptr()) };
+        }
+        job::job().is_none().into()
+    })
+}
+
 /// Without a launcher, this process starts the ranks and ends with them.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMUDP_SPMDStartup(

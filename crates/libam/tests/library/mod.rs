@@ -40,6 +40,11 @@ impl Library {
         self.compile_by("cc", &[], name)
     }
 
+    /// Compiles a program under the names of AMUDP.
+    pub fn compile_under_udp_names(&self, name: &str) -> PathBuf {
+        self.compile_by("cc", &["-DOVER_UDP_NAMES"], name)
+    }
+
     /// Compiles a program as C++, if there is a compiler.
     pub fn compile_as_cpp(&self, name: &str) -> Option<PathBuf> {
         if Command::new("c++").arg("--version").output().is_err() {
@@ -52,7 +57,7 @@ impl Library {
 
     fn compile_by(&self, compiler: &str, options: &[&str], name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-        let program = self.folder.path().join(name);
+        let program = self.folder.path().join([&[name], options].concat().concat());
         let mut command = Command::new(compiler);
         command.args(["-Wall", "-Wextra", "-Werror", "-O2", "-pthread", INCLUDE]).args(options);
         command.args([&source, Path::new("-o"), &program].map(OsString::from));
@@ -132,4 +137,12 @@ impl Ended {
             "{what}: {end}\n{output}{errors}"
         );
     }
+}
+
+/// Reports whether no process of a program is left.
+pub fn nobody_runs(program: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    !processes.into_iter().any(|process| {
+        std::fs::read_link(process.path().join("exe")).is_ok_and(|running| running == *program)
+    })
 }

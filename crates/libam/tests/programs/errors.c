@@ -42,6 +42,13 @@ int main(int argc, char **argv)
     handler_t handler;
     int number, nth, to;
 
+#ifndef OVER_UDP_NAMES
+    {
+        const char *level = NULL;
+        CHECK(AMMPI_SPMDSetThreadMode(1, &level, &argc, &argv) == 1);
+        CHECK(level != NULL && strcmp(level, "MPI_THREAD_SERIALIZED") == 0);
+    }
+#endif
     CHECK(AM_Poll(NULL) == AM_ERR_NOT_INIT);
     CHECK(AM_AllocateBundle(AM_SEQ, &other) == AM_ERR_NOT_INIT);
     CHECK(AM_Terminate() == AM_ERR_NOT_INIT);

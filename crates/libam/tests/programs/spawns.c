@@ -1,5 +1,7 @@
 /* Starts its own ranks, as AMUDP does: "spawns 3 L word". Rank 0 prints the number of ranks and the word. */
+#ifndef OVER_UDP_NAMES
 #define OVER_UDP_NAMES
+#endif
 #include "check.h"
 
 int main(int argc, char **argv)
@@ -7,6 +9,8 @@ int main(int argc, char **argv)
     uint64_t id, all[64];
     int rank, code;
     AMX_VerboseErrors = 1;
+    CHECK(AMUDP_Spawnfn_Desc[0].abbrev == 'L' && AMUDP_Spawnfn_Desc[0].fnptr == AMUDP_SPMDLocalSpawn);
+    CHECK(AMUDP_Spawnfn_Desc[1].abbrev == 0);
     CHECK(AMX_SPMDIsWorker(argv) == (getenv("PMI_RANK") != NULL));
     code = AMX_SPMDStartup(&argc, &argv, 0, &id, &bundle, &endpoint);
     if (code != AM_OK)

@@ -311,7 +311,8 @@ impl<S> Endpoint<S> {
 
     /// Sends again what is due and not acknowledged, for a program that does not poll this endpoint now, for instance
     /// because it waits for another one: over UDP a peer may wait for a datagram that was lost. Handles no message: those
-    /// that have arrived wait for the next poll, which also reports a loss. Takes no time unless a timer is due.
+    /// that have arrived wait for the next poll, which also reports a loss. A peer is not lost because it was silent while
+    /// the program did not poll for long. Takes no time unless a timer is due.
     pub fn tend(&mut self) {
         self.others.tend(&self.offer);
     }

@@ -50,6 +50,8 @@ pub(crate) struct Driver {
     room: Box<[u8]>,
     /// Datagrams with their senders that arrived between polls, and that the next polls take first.
     aside: VecDeque<(Vec<u8>, SocketAddr)>,
+    /// The time of the last poll.
+    polled_ns: u64,
     /// No timer of a connection is due before this time.
     deadline_ns: u64,
     polls_in_flood: u32,
@@ -65,6 +67,7 @@ impl Driver {
             clock: Clock::new(peer_timeout),
             room: vec![0; ROOM].into(),
             aside: VecDeque::new(),
+            polled_ns: 0,
             deadline_ns: u64::MAX,
             polls_in_flood: 0,
             touched: Vec::new(),
@@ -94,6 +97,7 @@ impl Driver {
     #[inline]
     pub fn poll<C: Connections>(&mut self, connections: &mut C) -> Result<Polled, C::Lost> {
         let now_ns = self.clock.now_ns();
+        self.polled_ns = now_ns;
         let mut polled = Polled { handled: 0, is_drained: false, was_due: false };
         // A look for more would delay the answer to the only datagram of a socket.
         let enough = if self.polls_in_flood > 0 { MESSAGES_AT_ONCE } else { 1 };
@@ -132,31 +136,51 @@ impl Driver {
         Some(Datagrams { len: bytes.len(), each: bytes.len(), from })
     }
 
-    /// Runs the timers that are due while a program does not poll, so that what was lost is sent again. The datagrams that
-    /// have arrived wait for the next poll. `acknowledge` takes only the acknowledgements of each, because a timer
-    /// would repeat what has arrived.
+    /// Runs the timers that are due while a program does not poll, so that what was lost is sent again. `acknowledge` takes
+    /// only the acknowledgement of each datagram that has arrived, because a timer would repeat what the peer has. The
+    /// datagrams of connections wait for the next poll.
     pub fn tend<C: Connections>(
         &mut self,
         connections: &mut C,
-        acknowledge: impl Fn(&mut C, &[u8], SocketAddr, u64),
+        acknowledge: impl Fn(&mut C, &[u8], SocketAddr, u64) -> Taken,
     ) -> Result<(), C::Lost> {
         let now_ns = self.clock.now_ns();
-        if !connections.is_owed() || now_ns < self.deadline_ns() {
+        if now_ns < self.deadline_ns() {
             return Ok(());
         }
+        let mut is_drained = false;
         for _ in 0..DATAGRAMS_AT_ONCE {
             let Some(Datagrams { len, each, from }) = self.socket.receive(&mut self.room) else {
-                return self.on_time(connections, now_ns);
+                is_drained = true;
+                break;
             };
             for bytes in self.room[..len].chunks(each.max(1)) {
-                acknowledge(connections, bytes, from, now_ns);
-                if self.aside.len() < ASIDE_AT_MOST {
-                    self.aside.push_back((bytes.to_vec(), from));
+                match acknowledge(connections, bytes, from, now_ns) {
+                    Taken::Foreign => self.strays.foreign += 1,
+                    Taken::Malformed => self.strays.malformed += 1,
+                    // The last ones are kept: they tell more than those that they repeat.
+                    _ if self.aside.len() == ASIDE_AT_MOST => {
+                        self.aside.pop_front();
+                        self.aside.push_back((bytes.to_vec(), from));
+                    }
+                    _ => self.aside.push_back((bytes.to_vec(), from)),
                 }
             }
         }
-        // The awaited acknowledgement may be among the others. A flood must not stop the timers.
-        if self.aside.len() < ASIDE_AT_MOST { Ok(()) } else { self.on_time(connections, now_ns) }
+        // The awaited acknowledgement may be among those that are left. A flood must not stop the timers.
+        if is_drained || self.aside.len() == ASIDE_AT_MOST {
+            self.on_time(connections, now_ns)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns the time before which silence of peers does not count, if the program has not polled for long: its own
+    /// absence is not their silence.
+    pub fn absent_until(&mut self) -> Option<u64> {
+        let longest_ns = self.clock.longest_pause().as_nanos() as u64;
+        let now_ns = self.clock.now_ns();
+        (now_ns - self.polled_ns > longest_ns).then(|| now_ns - longest_ns)
     }
 
     /// Takes the datagrams in `room`, maybe of several connections. Adds the number of messages to `handled`. After a
@@ -252,7 +276,6 @@ mod tests {
     /// Counts calls. The first byte of a datagram is the index of its connection, or 255 for none.
     #[derive(Default)]
     struct Counted {
-        is_owed: bool,
         acknowledged: Vec<u8>,
         pumped: Vec<usize>,
         timers: usize,
@@ -282,7 +305,7 @@ mod tests {
         }
 
         fn is_owed(&self) -> bool {
-            self.is_owed
+            false
         }
     }
 
@@ -324,29 +347,29 @@ mod tests {
         assert_eq!(driver.strays().foreign, 1);
     }
 
-    /// Timers run only if they are due and a peer is owed something. Datagrams that have come meanwhile keep their order.
+    /// Timers run only if they are due. Datagrams that have come meanwhile keep their order.
     #[test]
     fn datagrams_wait_for_a_poll() {
         let ((mut driver, mut peer), mut counted) = (pair(), Counted::default());
         let to = driver.socket.local();
         let tend = |driver: &mut Driver, counted: &mut Counted| {
-            let acknowledge = |counted: &mut Counted, bytes: &[u8], _, _| counted.acknowledged.push(bytes[0]);
+            let acknowledge = |counted: &mut Counted, bytes: &[u8], _, _| {
+                counted.acknowledged.push(bytes[0]);
+                if bytes[0] == u8::MAX { Taken::Foreign } else { Taken::By(bytes[0].into(), 0) }
+            };
             let Ok(()) = driver.tend(counted, acknowledge);
         };
         (0..3).for_each(|n| peer.send(to, &[n], 0));
-        driver.expect(0);
-        tend(&mut driver, &mut counted);
-        counted.is_owed = true;
-        driver.deadline_ns = u64::MAX;
         tend(&mut driver, &mut counted);
         assert_eq!((counted.timers, counted.acknowledged.len()), (0, 0));
+        peer.send(to, &[u8::MAX], 0);
         driver.expect(0);
         tend(&mut driver, &mut counted);
-        assert_eq!((counted.timers, &counted.acknowledged[..]), (1, &[0, 1, 2][..]));
+        assert_eq!((counted.timers, &counted.acknowledged[..]), (1, &[0, 1, 2, u8::MAX][..]));
         assert_eq!(driver.until_due(), Duration::ZERO);
         (3..5).for_each(|n| peer.send(to, &[n], 0));
         while !poll(&mut driver, &mut counted).is_drained {}
-        assert_eq!(counted.pumped, [0, 1, 2, 3, 4]);
+        assert_eq!((counted.pumped, driver.strays().foreign), (vec![0, 1, 2, 3, 4], 1));
     }
 
     /// The first datagram is answered at once, because it is usually the only one.

@@ -29,7 +29,7 @@ impl<C: Controller> Connection<C> {
     /// and the peer timeout does not run.
     pub fn expect_answer(&mut self, at_ns: u64) {
         self.sending.expect_answer(at_ns);
-        self.patient_until_ns = self.patient_until_ns.max(at_ns);
+        self.be_patient(at_ns);
     }
 
     /// Applies a completion count, after the messages that are held.

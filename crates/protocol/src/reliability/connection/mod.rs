@@ -485,6 +485,11 @@ impl<C: Controller> Connection<C> {
         [waiting, silent, self.receiving.deadline(), closing].into_iter().flatten().min()
     }
 
+    /// Begins the peer timeout at `until_ns` at the earliest.
+    pub fn be_patient(&mut self, until_ns: u64) {
+        self.patient_until_ns = self.patient_until_ns.max(until_ns);
+    }
+
     /// Returns the time at which the peer timeout expires.
     fn silent_ns(&self) -> u64 {
         self.heard_ns.max(self.patient_until_ns).saturating_add(self.peer_timeout_ns)

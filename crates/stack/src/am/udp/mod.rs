@@ -45,8 +45,8 @@ pub(super) struct UdpPeers {
     places: Lookup<u64>,
     corking: Corking,
     grants: Grants,
-    /// A loss that the next poll reports.
-    unreported: Option<PeerLost>,
+    /// Losses that the next polls report.
+    unreported: Vec<PeerLost>,
     /// Present if dials are set.
     interface: Option<Arc<Interface>>,
     /// When the socket was last found empty, in ticks; only if dials are set.
@@ -72,7 +72,7 @@ impl UdpPeers {
             places: Lookup::default(),
             corking: Corking::default(),
             grants: Grants::default(),
-            unreported: None,
+            unreported: Vec::new(),
             interface,
             empty_at: None,
         })
@@ -157,7 +157,7 @@ impl UdpPeers {
     #[inline(never)]
     fn poll<S>(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
         self.send_waiting();
-        if let Some(lost) = self.unreported.take() {
+        if let Some(lost) = self.unreported.pop() {
             return Err(lost);
         }
         let Self { driver, peers, places, empty_at, grants, .. } = self;
@@ -180,13 +180,13 @@ impl UdpPeers {
     /// the next poll.
     #[cold]
     fn tend(&mut self, memories: &Memories) {
-        if self.unreported.is_some() {
-            return;
-        }
         let Self { driver, peers, places, grants, .. } = self;
+        if let Some(until_ns) = driver.absent_until() {
+            peers.iter_mut().for_each(|peer| peer.outbox.connection.be_patient(until_ns));
+        }
         let take = |_: &mut UdpPeer, _: &Datagram<'_>, _: u64| Ok(0);
         let mut polling = Polling { peers, places, memories, grants, take };
-        self.unreported = driver.tend(&mut polling, Polling::acknowledge).err();
+        self.unreported.extend(driver.tend(&mut polling, Polling::acknowledge).err());
     }
 
     fn say_goodbye(&mut self, place: usize, now_ns: u64) {

@@ -29,10 +29,11 @@ impl<F> Polling<'_, F> {
     }
 
     /// Takes only the acknowledgement of a datagram.
-    pub(super) fn acknowledge(&mut self, bytes: &[u8], from: SocketAddr, now_ns: u64) {
-        if let (Some(place), Ok(datagram)) = (self.find(bytes, from), datagram::parse(bytes)) {
-            self.peers[place].outbox.connection.acknowledge(&datagram.header, now_ns);
-        }
+    pub(super) fn acknowledge(&mut self, bytes: &[u8], from: SocketAddr, now_ns: u64) -> Taken {
+        let Some(place) = self.find(bytes, from) else { return Taken::Foreign };
+        let Ok(datagram) = datagram::parse(bytes) else { return Taken::Malformed };
+        self.peers[place].outbox.connection.acknowledge(&datagram.header, now_ns);
+        Taken::By(place, 0)
     }
 }
 

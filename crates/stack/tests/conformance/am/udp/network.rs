@@ -3,8 +3,9 @@
 
 use super::relay::{self, A, B, Relay};
 use crate::common::{Idler, TIMEOUT, seed, until};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait};
+use netdyno_stack::am::{Config, Endpoint, Handlers, Loss, PeerId, PeerLost, Wait};
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const ASK: u8 = 0;
@@ -193,23 +194,23 @@ fn what_was_lost_is_sent_again_without_a_poll() {
     pair.until_all_is_answered();
 }
 
-/// The loss of a peer is noticed without a poll, and reported by the next one, once.
+/// A peer is not lost because it was silent while this side did not poll, and is lost if it stays silent then.
 #[test]
-fn a_loss_waits_for_the_next_poll() {
-    let timeout = Duration::from_millis(300);
+fn the_own_absence_is_not_silence_of_a_peer() {
+    let timeout = Duration::from_millis(400);
     let mut pair = Pair::new(timeout);
     pair.relay.cut(&[A, B], true);
     pair.ask();
-    let mut lost = None;
-    until("the peer is lost", || {
+    let began = Instant::now();
+    while began.elapsed() < 3 * timeout {
         pair.a.tend();
-        let asked = pair.a.try_request(pair.to_b, ASK, [0]);
-        lost = asked.err().filter(|error| *error != RequestError::Full);
-        lost.is_some()
-    });
-    let Some(RequestError::Lost(lost)) = lost else { panic!("{lost:?}") };
-    assert_eq!((lost.peer, lost.loss), (pair.to_b, Loss::Silent(timeout)));
-    assert_eq!(pair.a.poll(&mut pair.at_a), Err(lost));
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(pair.a.poll(&mut pair.at_a), Ok(0));
+    let lost = pair.until_a_has_lost();
+    assert_eq!((lost.peer, lost.loss, lost.unresolved), (pair.to_b, Loss::Silent(timeout), 1));
+    // While it was polled, three quarters of the timeout have passed.
+    assert!(began.elapsed() > 3 * timeout + timeout / 2, "{:?}", began.elapsed());
     pair.a.tend();
     assert_eq!(pair.a.poll(&mut pair.at_a), Ok(0));
 }
