@@ -152,8 +152,9 @@ pub(super) struct ViInitiator {
     answered: u64,
     /// Whether the descriptor of the empty message is in use.
     is_asking: bool,
-    /// The number of the last question that was asked again.
+    /// The number of the last question that was asked again, and what had been asked by then.
     repeated: u32,
+    asked_then: u64,
 }
 
 impl ViInitiator {
@@ -170,6 +171,7 @@ impl ViInitiator {
             answered: 0,
             is_asking: false,
             repeated: MARK,
+            asked_then: 0,
         }
     }
 
@@ -186,7 +188,7 @@ impl ViInitiator {
         match answer {
             Some(MARK) => self.answered += 1,
             // What was asked before has been answered or is lost.
-            Some(number) if number == self.repeated => self.answered = self.asked,
+            Some(number) if number == self.repeated => self.answered = self.answered.max(self.asked_then),
             Some(_) | None => {}
         }
         Ok(sent.is_some() || answer.is_some())
@@ -199,6 +201,7 @@ impl ViInitiator {
             return Ok(());
         }
         self.repeated = self.repeated.wrapping_add(1).max(MARK + 1);
+        self.asked_then = self.asked;
         self.end.describe_empty(Some(self.repeated));
         self.end.post_send(EMPTY)?;
         self.is_asking = true;
