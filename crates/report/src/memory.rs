@@ -85,8 +85,10 @@ pub fn title(Access { operation, size_bytes, pace }: Access) -> String {
         (Operation::Get, Pace::Pipelined) => format!("read {size}, pipelined"),
         (Operation::FetchAdd, Pace::Blocking) => format!("fetch+add {size}"),
         (Operation::FetchAdd, Pace::Pipelined) => format!("fetch+add {size}, pipelined"),
-        (Operation::Put | Operation::PutNotify, Pace::Blocking) => format!("write {size}"),
-        (Operation::Put | Operation::PutNotify, Pace::Pipelined) => format!("store {size}, one way"),
+        (Operation::Put, Pace::Blocking) => format!("write {size}"),
+        (Operation::Put, Pace::Pipelined) => format!("store {size}, one way"),
+        (Operation::PutNotify, Pace::Blocking) => format!("write {size}, told"),
+        (Operation::PutNotify, Pace::Pipelined) => format!("write {size}, told, pipelined"),
     }
 }
 

@@ -38,9 +38,7 @@ pub fn run<I: Initiator>(
 fn sizes(operation: Operation, largest: usize) -> Vec<usize> {
     let mut sizes = match operation {
         Operation::Put => vec![WORD, BULK, largest],
-        Operation::Get | Operation::FetchAdd => vec![WORD],
-        // The reply of the target's program is a message, not an access.
-        Operation::PutNotify => Vec::new(),
+        Operation::Get | Operation::FetchAdd | Operation::PutNotify => vec![WORD],
     };
     sizes.retain(|&size| size <= largest);
     sizes.dedup();

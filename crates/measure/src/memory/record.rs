@@ -47,7 +47,7 @@ pub struct Access {
 }
 
 /// The accesses of a table, by operation.
-const ORDER: [Operation; 3] = [Operation::Get, Operation::Put, Operation::FetchAdd];
+const ORDER: [Operation; 4] = [Operation::Get, Operation::Put, Operation::PutNotify, Operation::FetchAdd];
 
 impl Access {
     /// Returns the name in the record: `read.blocking` or `write.pipelined`.
@@ -57,8 +57,10 @@ impl Access {
             (Operation::Get, Pace::Pipelined) => "read.pipelined",
             (Operation::FetchAdd, Pace::Blocking) => "fetch_add.blocking",
             (Operation::FetchAdd, Pace::Pipelined) => "fetch_add.pipelined",
-            (Operation::Put | Operation::PutNotify, Pace::Blocking) => "write.blocking",
-            (Operation::Put | Operation::PutNotify, Pace::Pipelined) => "write.pipelined",
+            (Operation::Put, Pace::Blocking) => "write.blocking",
+            (Operation::Put, Pace::Pipelined) => "write.pipelined",
+            (Operation::PutNotify, Pace::Blocking) => "write_notify.blocking",
+            (Operation::PutNotify, Pace::Pipelined) => "write_notify.pipelined",
         }
     }
 
