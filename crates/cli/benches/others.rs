@@ -12,15 +12,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
+mod figures;
+
+use figures::figure;
 use netdyno_clock::place;
 use netdyno_measure::record::Record;
-use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 const ROUNDS: usize = 15;
-const CONFIDENCE: f64 = 0.95;
 /// Bytes of a message.
 const SIZE: &str = "64";
 /// Time for a server to listen.
@@ -172,11 +173,4 @@ fn main() {
         println!("  the tool       {}", figure(rounds.iter().map(|[_, tool]| *tool), 0));
         println!("  netdyno / tool {}", figure(rounds.iter().map(|[own, tool]| own / tool), 3));
     }
-}
-
-fn figure(values: impl Iterator<Item = f64>, digits: usize) -> String {
-    let values = sorted(values);
-    let interval = median_interval_of_sorted(&values, CONFIDENCE).unwrap();
-    let middle = quantile_of_sorted(&values, 0.5);
-    format!("{middle:>8.digits$} [{:.digits$}, {:.digits$}]", interval.lo, interval.hi)
 }

@@ -140,10 +140,8 @@ fn over_am() {
     handlers.on_reply(0, |state, _| state.answers += 1);
     let mut endpoint = Endpoint::new(handlers, am::Config::new()).unwrap();
     let memory = endpoint.allocate(LONGEST).unwrap();
-    let port = endpoint.open_port(Wire::Shm).unwrap();
-    let ports = pmi.gather(&port.address()).unwrap();
+    let peer = ranks::connect(&mut endpoint, place.rank, &mut pmi);
     let keys = pmi.gather(&memory.key()).unwrap();
-    let peer = endpoint.connect(port, &ports[1 - place.rank]).unwrap();
     let mut state = State::default();
     pmi.gather(&[]).unwrap();
     if place.rank == 1 {

@@ -15,7 +15,7 @@ use netdyno_clock::place;
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
-use netdyno_stack::am::{Config, Endpoint, Handlers, Wire};
+use netdyno_stack::am::{Config, Endpoint, Handlers};
 use ranks::show;
 use std::process::Command;
 use std::time::Instant;
@@ -75,9 +75,7 @@ fn rust() {
     handlers.on_request(1, |state, _| state.is_over = true);
     handlers.on_reply(0, |state, _| state.answers += 1);
     let mut endpoint = Endpoint::new(handlers, Config::new()).unwrap();
-    let port = endpoint.open_port(Wire::Shm).unwrap();
-    let all = pmi.gather(&port.address()).unwrap();
-    let peer = endpoint.connect(port, &all[1 - place.rank]).unwrap();
+    let peer = ranks::connect(&mut endpoint, place.rank, &mut pmi);
     let mut state = State::default();
     pmi.gather(&[]).unwrap();
     if place.rank == 1 {

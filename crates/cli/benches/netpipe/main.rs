@@ -5,14 +5,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
+#[path = "../figures/mod.rs"]
+mod figures;
+
+use figures::figure;
 use netdyno_clock::place;
 use netdyno_measure::record::Record;
-use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const ROUNDS: usize = 21;
-const CONFIDENCE: f64 = 0.95;
 /// Sizes of a message, in bytes.
 const SIZES: [usize; 5] = [8, 64, 1024, 8192, 65536];
 /// The measured columns, and the ratios between them: numerator and denominator.
@@ -139,13 +141,6 @@ impl Library {
         }
         Some(())
     }
-}
-
-fn figure(values: impl Iterator<Item = f64>, digits: usize) -> String {
-    let values = sorted(values);
-    let interval = median_interval_of_sorted(&values, CONFIDENCE).unwrap();
-    let middle = quantile_of_sorted(&values, 0.5);
-    format!("{middle:>8.digits$} [{:.digits$}, {:.digits$}]", interval.lo, interval.hi)
 }
 
 fn main() {

@@ -2,7 +2,9 @@
 //! figures with intervals over pairs of runs.
 
 use netdyno_job::launching::{self, End};
+use netdyno_job::pmi::Pmi;
 use netdyno_measure::stats::{median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_stack::am::{Endpoint, PeerId, Wire};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,6 +19,14 @@ pub fn output(command: impl Fn(usize) -> Command) -> String {
     };
     assert_eq!(launching::run(2, rank, || None).unwrap(), End::Done);
     std::fs::read_to_string(file.path()).unwrap()
+}
+
+/// Connects an endpoint of a rank with that of the other one, over shared memory.
+#[allow(dead_code, reason = "a benchmark of other programs has no endpoints of its own")]
+pub fn connect<S>(endpoint: &mut Endpoint<S>, rank: usize, pmi: &mut Pmi) -> PeerId {
+    let port = endpoint.open_port(Wire::Shm).unwrap();
+    let ports = pmi.gather(&port.address()).unwrap();
+    endpoint.connect(port, &ports[1 - rank]).unwrap()
 }
 
 /// Prints one line: the median over pairs and its interval.

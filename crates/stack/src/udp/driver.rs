@@ -158,12 +158,13 @@ impl Driver {
                 match acknowledge(connections, bytes, from, now_ns) {
                     Taken::Foreign => self.strays.foreign += 1,
                     Taken::Malformed => self.strays.malformed += 1,
-                    // The last ones are kept: they tell more than those that they repeat.
-                    _ if self.aside.len() == ASIDE_AT_MOST => {
-                        self.aside.pop_front();
+                    _ => {
+                        // The last ones are kept: they tell more than those that they repeat.
+                        if self.aside.len() == ASIDE_AT_MOST {
+                            self.aside.pop_front();
+                        }
                         self.aside.push_back((bytes.to_vec(), from));
                     }
-                    _ => self.aside.push_back((bytes.to_vec(), from)),
                 }
             }
         }
