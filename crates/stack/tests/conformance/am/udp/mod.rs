@@ -1,5 +1,6 @@
 //! Tests of UDP alone.
 
+mod bottleneck;
 mod connecting;
 mod fairness;
 mod hostile;
