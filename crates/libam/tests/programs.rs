@@ -82,6 +82,20 @@ fn messages_that_are_not_taken_come_back() {
     passes("returned", &[1, 2, 3]);
 }
 
+/// The process of another endpoint is killed, which is no rank of the job.
+#[test]
+fn messages_to_a_killed_process_come_back() {
+    let library = Library::built();
+    let program = library.compile("unreached");
+    for variables in [SHM, UDP, BAD_UDP] {
+        for ranks in [1, 2] {
+            let variables = [variables, &[("NETDYNO_AM_TIMEOUT", "2")]].concat();
+            library.passes(&program, ranks, &variables);
+            assert!(library::nobody_runs(&program));
+        }
+    }
+}
+
 /// Without a handler of returned messages, the process says so in one line and ends the job.
 #[test]
 fn a_message_that_nobody_wants_back_ends_the_job() {
@@ -209,6 +223,34 @@ fn a_handler_ends_the_job_with_its_code() {
             assert!(output.is_empty() && errors.is_empty(), "{ranks} ranks: {output}{errors}");
         }
     }
+}
+
+#[test]
+fn a_rank_that_fails_says_why() {
+    let library = Library::built();
+    let program = library.compile("ends");
+    for variables in [SHM, UDP] {
+        let Ended { end, errors, .. } = library.run(&program, 3, &["fatal", "0"], variables);
+        assert_eq!(end.code(), 1, "{errors}");
+        assert_eq!(errors, "netdyno-am: rank 2 has no more\n");
+    }
+}
+
+#[test]
+fn a_function_of_the_program_ends_each_process() {
+    let library = Library::built();
+    let program = library.compile("ends");
+    for variables in [SHM, UDP] {
+        let Ended { end, output, errors, .. } = library.run(&program, 3, &["own", "0"], variables);
+        let mut lines: Vec<&str> = output.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [0, 1, 2].map(|rank| format!("rank {rank} of its own with 0")), "{errors}");
+        assert!(end == End::Done && errors.is_empty(), "{end}: {errors}");
+    }
+    // A launcher may end the process first if the code is not 0. Here is none.
+    let output = library.command(&program).args(["own", "6"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    assert_eq!(output.stdout, b"rank 0 of its own with 6\n");
 }
 
 #[test]

@@ -3,12 +3,17 @@
 #define OVER_UDP_NAMES
 #endif
 #include "check.h"
+#include <netinet/in.h>
 
 int main(int argc, char **argv)
 {
     uint64_t id, all[64];
+    uint32_t loopback = htonl(INADDR_LOOPBACK);
+    en_t name;
     int rank, code;
     AMX_VerboseErrors = 1;
+    if (getenv("NETDYNO_AM_ADDRESS") == NULL)
+        OK(AMUDP_SetUDPInterface(loopback));
     CHECK(AMUDP_Spawnfn_Desc[0].abbrev == 'L' && AMUDP_Spawnfn_Desc[0].fnptr == AMUDP_SPMDLocalSpawn);
     CHECK(AMUDP_Spawnfn_Desc[1].abbrev == 0);
     CHECK(AMX_SPMDIsWorker(argv) == (getenv("PMI_RANK") != NULL));
@@ -16,6 +21,9 @@ int main(int argc, char **argv)
     if (code != AM_OK)
         return 1;
     CHECK(argc == 2);
+    /* A name begins as the address of a socket. */
+    OK(AM_GetTranslationName(endpoint, 0, &name));
+    CHECK(memcmp((const char *)&name + 4, &loopback, sizeof loopback) == 0);
     OK(AMX_SPMDAllGather(&id, all, sizeof id));
     for (rank = 0; rank < AMX_SPMDNumProcs(); rank++)
         CHECK(all[rank] == id);
