@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Returns the layers over the installed libraries. NETDYNO_TEST_LIBRARIES makes both mandatory.
-fn layers() -> Vec<&'static str> {
+pub fn layers() -> Vec<&'static str> {
     let all = [(Source::ofi(), ["ofi:tcp", "ofi:shm"]), (Source::ucx(), ["ucx:tcp", "ucx:posix"])];
     let mut layers = Vec::new();
     for (source, names) in all {
@@ -24,7 +24,7 @@ fn layers() -> Vec<&'static str> {
 }
 
 /// Returns a command that keeps its built plugins in `folder`.
-fn command(folder: &Path, args: &[&str]) -> Command {
+pub fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = netdyno(args);
     command.env("XDG_CACHE_HOME", folder);
     for variable in ["NETDYNO_PLUGIN_OFI", "NETDYNO_PLUGIN_UCX", "NETDYNO_OFI", "NETDYNO_UCX", "CC"] {
@@ -40,7 +40,7 @@ fn record(command: &mut Command) -> Record {
 }
 
 /// Asserts one line on standard error that contains `why`, and nothing on standard output.
-fn refused(command: &mut Command, code: i32, why: &str) {
+pub fn refused(command: &mut Command, code: i32, why: &str) {
     let output = command.output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{stderr}");
@@ -89,6 +89,7 @@ fn an_unknown_provider_is_refused_with_the_names_of_others() {
             &["logp", "--over"][..],
             &["completion", "--over"],
             &["registration", "--over"],
+            &["memory", "--over"],
             &["overlap", "--wait", "block", "--over"],
             &["contention", "--procs", "4", "--over"],
         ] {

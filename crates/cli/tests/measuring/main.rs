@@ -18,6 +18,7 @@ mod launchers;
 mod layers;
 mod leftovers;
 mod libraries;
+mod memory;
 mod mpi;
 mod namespaces;
 mod plugin;

@@ -10,12 +10,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns a command with a short measurement over one MPI, with two processes.
-fn measuring(compiler: &Path, verb: &[&str]) -> Command {
+/// Returns a command with a short measurement over one MPI, with two processes. It has one launch and one second,
+/// unless `verb` says otherwise.
+pub fn measuring(compiler: &Path, verb: &[&str]) -> Command {
     let launcher = format!("'{}' -n {{n}}", launcher(compiler).display());
-    let short = ["--over", "mpi", "--launches", "1", "--launcher", &launcher];
-    let time: &[&str] = if verb.contains(&"--max-time") { &[] } else { &["--max-time", "1s"] };
-    let mut command = netdyno(&[verb, &short, time, &["--format", "json"]].concat());
+    let over = ["--over", "mpi", "--launcher", &launcher, "--format", "json"];
+    let unless_given =
+        |option: [&'static str; 2]| option.into_iter().filter(move |_| !verb.contains(&option[0]));
+    let short = unless_given(["--launches", "1"]).chain(unless_given(["--max-time", "1s"]));
+    let mut command = netdyno(&verb.iter().copied().chain(over).chain(short).collect::<Vec<_>>());
     prepare(&mut command, compiler);
     command
 }
