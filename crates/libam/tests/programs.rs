@@ -11,6 +11,7 @@ mod mpich;
 use cable::Cable;
 use library::{Ended, Library};
 use netdyno_job::launching::End;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -171,6 +172,31 @@ fn between_two_network_namespaces() {
             command
         });
         ended.passed(&format!("{name} with {ranks} ranks between namespaces"));
+    }
+}
+
+/// Without a setting, ranks use shared memory on a host, and UDP between hosts.
+#[test]
+fn within_and_between_hosts() {
+    let Some(cable) = Cable::new() else { return };
+    let library = Library::built();
+    let boot_ids = ["a", "b"].map(|host| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "netdyno-test-host-{host}").unwrap();
+        file
+    });
+    for name in ["messages", "returned", "gam"] {
+        let program = library.compile(name);
+        for places in [[0, 0, 1], [0, 1, 0]] {
+            let ended = library.run_ranks(3, |rank| {
+                let host = places[rank];
+                let mut command = cable.enter_host(host, boot_ids[host].path());
+                command.arg(&program).env("NETDYNO_AM_ADDRESS", cable::ADDRESSES[host]);
+                command.env("LD_LIBRARY_PATH", library.folder());
+                command
+            });
+            ended.passed(&format!("{name} with ranks at hosts {places:?}"));
+        }
     }
 }
 
