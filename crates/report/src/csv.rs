@@ -45,10 +45,8 @@ fn rows(record: &Record, result: &LayerResult) -> String {
 }
 
 fn cells(record: &Record, result: &LayerResult, of: &Figure) -> [String; COLUMNS.len()] {
-    let is_about = |about: &str| {
-        of.name.strip_prefix(about).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let concerns = |doubt: &&Doubt| doubt.about.as_deref().is_none_or(is_about);
+    let concerns =
+        |doubt: &&Doubt| doubt.about.as_deref().is_none_or(|about| is_about(doubt, about, &of.name));
     let doubts = result.doubts.iter().filter(concerns).chain(&record.doubts);
     let [status, value, lo, hi] = claim(of.status, of.value, of.ci);
     [
@@ -67,6 +65,16 @@ fn cells(record: &Record, result: &LayerResult, of: &Figure) -> [String; COLUMNS
         result.label.clone().unwrap_or_default(),
         result.headline().map(|stratum| stratum.name.clone()).unwrap_or_default(),
     ]
+}
+
+/// Reports whether a doubt about a parameter concerns the figure of that name: of the operation, if the doubt names one.
+fn is_about(doubt: &Doubt, about: &str, name: &str) -> bool {
+    let rest = match &doubt.operation {
+        None => Some(name),
+        Some(operation) => name.strip_prefix(&**operation).and_then(|rest| rest.strip_prefix('.')),
+    };
+    let rest = rest.and_then(|rest| rest.strip_prefix(about));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Returns the cells of a figure: its status as a record spells it, its value, and the ends of its interval.
@@ -100,6 +108,16 @@ mod tests {
     fn cells_are_quoted_where_they_must_be() {
         let cells = ["am+shm", "sim:o_s=1us,o_r=2us", "a \"b\"", ""].map(String::from);
         assert_eq!(line(&cells), "am+shm,\"sim:o_s=1us,o_r=2us\",\"a \"\"b\"\"\",\r\n");
+    }
+
+    #[test]
+    fn a_doubt_concerns_the_rows_of_its_parameter_and_operation() {
+        let doubt = Doubt::about("gap_hidden", "gap", String::new());
+        let concerned = |doubt: &Doubt| {
+            ["gap", "gap.3", "gaps", "put.gap", "get.gap"].map(|name| is_about(doubt, "gap", name))
+        };
+        assert_eq!(concerned(&doubt), [true, true, false, false, false]);
+        assert_eq!(concerned(&doubt.of("put")), [false, false, false, true, false]);
     }
 
     #[test]

@@ -45,8 +45,7 @@ fn record_of(output: Output) -> Record {
 /// Returns whether the result has this warning about the pipelined accesses of an operation.
 fn warns(result: &LayerResult, doubt: &str, operation: Operation) -> bool {
     result.doubts.iter().any(|found| {
-        let rest = found.text.strip_prefix(operation.name());
-        let is_of_it = rest.is_some_and(|rest| rest.starts_with([':', ',']));
+        let is_of_it = found.operation.as_deref() == Some(operation.name());
         found.name == doubt && found.about.as_deref() == Some("pipelined") && is_of_it
     })
 }

@@ -46,7 +46,7 @@ fn without_local(operation: &OperationFigures, synchronisation: Option<Synchroni
             operation.operation.name()
         )
     };
-    is_hidden.then(|| Doubt::about("local_hidden", "local", text()))
+    is_hidden.then(|| Doubt::about("local_hidden", "local", text()).of(operation.operation.name()))
 }
 
 /// Returns the warnings about the gap of an operation. `figure` is its name, and its name in words.
@@ -58,7 +58,8 @@ pub(crate) fn about_gap(
     let stream = Stream { subject, things: "operations", figure };
     let sizes = || operation.sizes.iter().map(|size| (size.size_bytes, &size.gap));
     let bound = stream.window_bound(sizes());
-    bound.into_iter().chain(stream.hidden("gap_hidden", sizes().map(|(_, gap)| gap)))
+    let hidden = stream.hidden("gap_hidden", sizes().map(|(_, gap)| gap));
+    bound.into_iter().chain(hidden).map(move |doubt| doubt.of(subject))
 }
 
 /// Warns if the gap per byte is not constant at the largest sizes.
@@ -74,7 +75,7 @@ fn bent(operation: &OperationFigures) -> Option<Doubt> {
             Bytes(first.size_bytes),
             Bytes(last.size_bytes)
         );
-        Doubt::about("gap_bends", "G", text)
+        Doubt::about("gap_bends", "G", text).of(operation.operation.name())
     })
 }
 
@@ -88,7 +89,7 @@ fn paced_by_calls(operation: &OperationFigures) -> Option<Doubt> {
         operation.operation.name(),
         Bytes(largest.size_bytes)
     );
-    Some(Doubt::about("processor_bound", "G", text))
+    Some(Doubt::about("processor_bound", "G", text).of(operation.operation.name()))
 }
 
 pub(crate) fn median_timer(found: &Onesided) -> f64 {
