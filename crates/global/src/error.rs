@@ -44,7 +44,7 @@ pub enum Error {
     PeerLost {
         /// The rank.
         rank: u32,
-        /// The loss, as its connection reports it.
+        /// The loss, as its connection reports it, or as another rank tells of it.
         lost: PeerLost,
     },
     /// A rank sent a message that no rank of this version sends.

@@ -33,6 +33,7 @@ mod bulk;
 mod collectives;
 mod error;
 mod joining;
+mod loss;
 mod state;
 mod traffic;
 mod world;

@@ -1,11 +1,12 @@
 //! The state of a rank that handlers work on, and the handlers.
 
+use crate::loss;
 use crate::traffic::Traffic;
 use netdyno_protocol::global::collective::Collectives;
 use netdyno_protocol::global::initiator::Initiator;
 use netdyno_protocol::global::message::{self, Operation, Outcome, Reply, Request, TreeMessage};
 use netdyno_protocol::global::{Refusal, Segments, target};
-use netdyno_stack::am::{self, Handlers, Memory, PeerId, Refused, Remote, Stored};
+use netdyno_stack::am::{self, Handlers, Loss, Memory, PeerId, Refused, Remote, Stored};
 use std::collections::HashMap;
 
 /// Indices of the handlers of requests.
@@ -14,6 +15,7 @@ pub(crate) const TREE: u8 = 1;
 pub(crate) const KEY: u8 = 2;
 pub(crate) const PING: u8 = 3;
 pub(crate) const LEAVE: u8 = 4;
+pub(crate) const LOST: u8 = 5;
 /// Index of the handler of bulk stores. The second word says whether the bytes count as stored.
 pub(crate) const STORED: u8 = 0;
 /// Index of the handler of bulk gets.
@@ -61,6 +63,15 @@ impl Segments for Memories {
     }
 }
 
+/// The reason why the job cannot go on, as a handler has learnt it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    /// This rank broke the protocol.
+    Misbehaved(u32),
+    /// Another rank has lost this one.
+    Lost(u32, Loss),
+}
+
 /// The state of a rank.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -76,8 +87,8 @@ pub(crate) struct State {
     pub attached: HashMap<(u32, u32), Remote>,
     /// Whether each rank has finished.
     pub has_left: Vec<bool>,
-    /// A rank that broke the protocol.
-    pub misbehaved: Option<u32>,
+    /// Present once a handler has learnt that the job cannot go on.
+    pub stop: Option<Stop>,
     pub traffic: Traffic,
     /// The bytes of the reply to a get.
     out: Vec<u8>,
@@ -94,7 +105,7 @@ impl State {
             key: None,
             attached: HashMap::new(),
             has_left: vec![false; ranks as usize],
-            misbehaved: None,
+            stop: None,
             traffic: Traffic::default(),
             out: Vec::new(),
         }
@@ -130,7 +141,7 @@ impl State {
         let reply = Reply::parse(words, payload).ok();
         let taken = reply.and_then(|reply| self.initiator.take(from, reply, &mut self.memories).ok());
         if taken.is_none() {
-            self.misbehaved = Some(from);
+            self.stop = Some(Stop::Misbehaved(from));
         }
     }
 }
@@ -144,7 +155,7 @@ pub(crate) fn handlers() -> Handlers<State> {
         let from = state.rank_of(request.peer());
         let message = TreeMessage::parse(request.words(), request.payload()).ok();
         if message.and_then(|message| state.collectives.take(from, &message).ok()).is_none() {
-            state.misbehaved = Some(from);
+            state.stop = Some(Stop::Misbehaved(from));
         }
     });
     handlers.on_request(KEY, tell_key);
@@ -152,6 +163,17 @@ pub(crate) fn handlers() -> Handlers<State> {
     handlers.on_request(LEAVE, |state: &mut State, request| {
         let from = state.rank_of(request.peer());
         state.has_left[from as usize] = true;
+    });
+    handlers.on_request(LOST, |state: &mut State, request| {
+        let from = state.rank_of(request.peer());
+        let lost = loss::read(request.words());
+        let stop = match lost.filter(|(rank, _)| (*rank as usize) < state.has_left.len()) {
+            // A rank that counts this one as lost is about to close its endpoint.
+            Some((rank, _)) if rank == state.rank => return,
+            Some((rank, loss)) => Stop::Lost(rank, loss),
+            None => Stop::Misbehaved(from),
+        };
+        state.stop.get_or_insert(stop);
     });
     handlers.on_reply(OPERATED, |state: &mut State, reply| {
         state.traffic.receive();

@@ -1,7 +1,8 @@
 //! A rank in its job: its connections, its segments, and the way in which every call waits.
 
 use crate::error::Error;
-use crate::state::{LEAVE, PING, Segment, State};
+use crate::loss;
+use crate::state::{LEAVE, LOST, PING, Segment, State, Stop};
 use crate::traffic::Traffic;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::message::{SEGMENTS, Words};
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// The longest sleep of a call that waits.
 const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
+/// The longest time in which a rank tells the others that it has lost one. A rank that makes calls takes the message at
+/// once, and one that computes for longer learns less.
+const TELLING_AT_MOST: Duration = Duration::from_secs(1);
 
 /// A rank in its job. Other ranks access its segments while it makes calls; [`World::poll`] serves them without any
 /// other effect. A rank that makes no call for the peer timeout counts as lost.
@@ -254,9 +258,37 @@ impl World {
         if self.state.has_left[rank as usize] { Ok(()) } else { Err(self.lose(rank, lost)) }
     }
 
-    /// Keeps the error for later calls.
+    /// Tells the other ranks of the loss, and keeps the error for later calls. The others would only see that this rank
+    /// closes its endpoint, and would take it for the lost one.
+    #[cold]
     pub(crate) fn lose(&mut self, rank: u32, lost: PeerLost) -> Error {
+        if let Err(earlier) = self.check() {
+            return earlier;
+        }
+        if !self.state.has_left[rank as usize] {
+            self.tell_of_loss(rank, lost);
+        }
         self.fail(Error::PeerLost { rank, lost })
+    }
+
+    fn tell_of_loss(&mut self, lost_rank: u32, lost: PeerLost) {
+        let words = loss::written(lost_rank, lost.loss);
+        let until = Instant::now() + TELLING_AT_MOST;
+        for rank in 0..self.ranks() {
+            let Some(peer) = self.neighbours[rank as usize] else { continue };
+            while rank != lost_rank && !self.state.has_left[rank as usize] {
+                match self.endpoint.try_request(peer, LOST, words) {
+                    Err(RequestError::Full) if Instant::now() < until => {
+                        // A poll makes room. Other losses change nothing now.
+                        if !matches!(self.endpoint.poll(&mut self.state), Ok(1..)) {
+                            self.endpoint.idle(SLEEP_AT_MOST);
+                        }
+                    }
+                    // The rank is told, or lost itself, or it takes no messages.
+                    _ => break,
+                }
+            }
+        }
     }
 
     pub(crate) fn fail(&mut self, error: Error) -> Error {
@@ -266,15 +298,25 @@ impl World {
     /// Returns the error after which the job cannot go on.
     #[inline(always)]
     pub(crate) fn check(&mut self) -> Result<(), Error> {
-        if self.fatal.is_none() && self.state.misbehaved.is_none() { Ok(()) } else { self.fatal_error() }
+        if self.fatal.is_none() && self.state.stop.is_none() { Ok(()) } else { self.fatal_error() }
     }
 
     /// Kept out of line, so that each operation pays for two comparisons only.
     #[cold]
     #[inline(never)]
     fn fatal_error(&mut self) -> Result<(), Error> {
-        if let Some(rank) = self.state.misbehaved {
-            self.fail(Error::Misbehaved(rank));
+        match self.state.stop {
+            Some(Stop::Misbehaved(rank)) => _ = self.fail(Error::Misbehaved(rank)),
+            Some(Stop::Lost(rank, loss)) => {
+                if let Ok(peer) = self.neighbour(rank) {
+                    let unresolved = self.endpoint.in_flight(peer);
+                    self.fail(Error::PeerLost {
+                        rank,
+                        lost: PeerLost { peer, loss, unresolved, not_sent: 0 },
+                    });
+                }
+            }
+            None => {}
         }
         self.fatal.clone().map_or(Ok(()), Err)
     }

@@ -1,7 +1,9 @@
 //! Jobs whose ranks are threads.
 
+use crate::{cables, killed, launched};
 use netdyno_global::am::{self, Faults, Wait, Wire};
 use netdyno_global::{Config, Error, World};
+use std::net::Ipv4Addr;
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
@@ -12,9 +14,20 @@ pub enum Transport {
     Udp,
     /// UDP with injected faults.
     BadUdp,
+    /// AF_XDP sockets, at one interface for each rank.
+    Xdp,
 }
 
+/// The most ranks of a test.
+const RANKS_AT_MOST: u8 = 8;
+
 impl Transport {
+    /// Prepares this thread for a test. Returns `false` if this machine does not allow that. A rank that a test has started
+    /// is prepared as the test is.
+    pub fn is_ready(self) -> bool {
+        self != Self::Xdp || killed::is_rank() || launched::is_rank() || cables::connect(RANKS_AT_MOST)
+    }
+
     pub fn config(self, rank: u32) -> Config {
         let faults = Faults { loss: 0.02, duplicate: 0.02, reorder: 0.05, corrupt: 0.005, burst: 0.0 };
         let faults = if self == Self::BadUdp { faults } else { Faults::NONE };
@@ -23,7 +36,11 @@ impl Transport {
             .peer_timeout(Duration::from_secs(10))
             .faults(faults)
             .seed(u64::from(rank));
-        Config::default().am(am).wire(if self == Self::Shm { Wire::Shm } else { Wire::Udp })
+        match self {
+            Self::Shm => Config::default().am(am).wire(Wire::Shm),
+            Self::Udp | Self::BadUdp => Config::default().am(am).wire(Wire::Udp),
+            Self::Xdp => Config::default().am(am.bind((Ipv4Addr::UNSPECIFIED, 0).into())).wire(Wire::Xdp),
+        }
     }
 }
 

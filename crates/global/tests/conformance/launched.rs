@@ -11,6 +11,11 @@ const RANKS: &str = "NETDYNO_TEST_RANKS";
 /// Only a job that never ends takes this long.
 const TOO_LONG: Duration = Duration::from_secs(120);
 
+/// Reports whether this process is a rank that a test has launched.
+pub fn is_rank() -> bool {
+    std::env::var_os(RANKS).is_some()
+}
+
 /// Launches this test again as so many ranks, and returns how they ended.
 fn launched(ranks: u32) -> End {
     let test = std::thread::current().name().unwrap().to_owned();

@@ -1,7 +1,9 @@
 //! Two network namespaces with a virtual cable between them.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The environment variable that makes tests in namespaces mandatory.
 const REQUIRED: &str = "NETDYNO_NAMESPACES";
@@ -17,7 +19,9 @@ pub struct Cable {
 impl Cable {
     /// Sets up the namespaces. If that is not permitted, prints a message and returns `None`.
     pub fn new() -> Option<Self> {
-        let names = ["a", "b"].map(|end| format!("netdyno-global-{}{end}", std::process::id()));
+        static CABLES: AtomicU32 = AtomicU32::new(0);
+        let nth = CABLES.fetch_add(1, Ordering::Relaxed);
+        let names = ["a", "b"].map(|end| format!("netdyno-global-{}-{nth}{end}", std::process::id()));
         let cable = Self { names };
         match cable.set_up() {
             Ok(()) => Some(cable),
@@ -42,6 +46,15 @@ impl Cable {
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
         Ok(())
+    }
+
+    /// Returns the beginning of a command in a namespace that passes for a host of its own. The library tells hosts apart by
+    /// their boot identifiers. The command sees that of the file, in a mount namespace that ends with it.
+    pub fn enter_host(&self, end: usize, boot_id: &Path) -> Command {
+        const MOUNT: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
+        let mut command = self.enter(end);
+        command.args(["sh", "-c", MOUNT]).arg(boot_id);
+        command
     }
 
     /// Returns the beginning of a command in a namespace.

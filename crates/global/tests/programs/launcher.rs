@@ -20,8 +20,18 @@ struct Exchange {
     sockets: Vec<UnixStream>,
 }
 
+/// A job that runs. Its ranks are killed when the thread that has started it ends.
+pub struct Job {
+    children: Vec<Child>,
+}
+
 /// Runs each command as a rank of one job, and returns their outputs by rank. A rank that fails does not end the others.
 pub fn run(commands: Vec<Command>) -> Vec<Output> {
+    start(commands).wait()
+}
+
+/// Starts each command as a rank of one job.
+pub fn start(commands: Vec<Command>) -> Job {
     let procs = commands.len();
     let (sockets, theirs): (Vec<_>, Vec<_>) = commands.iter().map(|_| UnixStream::pair().unwrap()).unzip();
     let exchange = Arc::new(Exchange { server: Mutex::new(Server::new("test".into(), procs)), sockets });
@@ -34,10 +44,25 @@ pub fn run(commands: Vec<Command>) -> Vec<Output> {
         thread::spawn(move || exchange.serve(rank));
         child
     };
-    let children: Vec<Child> = commands.into_iter().zip(theirs).enumerate().map(start).collect();
-    let waiting = children.into_iter().map(|child| thread::spawn(|| end(child)));
-    let waiting: Vec<_> = waiting.collect();
-    waiting.into_iter().map(|thread| thread.join().unwrap()).collect()
+    Job { children: commands.into_iter().zip(theirs).enumerate().map(start).collect() }
+}
+
+impl Job {
+    /// Returns the process of each rank.
+    pub fn processes(&self) -> Vec<u32> {
+        self.children.iter().map(Child::id).collect()
+    }
+
+    /// Kills a rank by SIGKILL.
+    pub fn kill(&mut self, rank: usize) {
+        self.children[rank].kill().unwrap();
+    }
+
+    /// Waits for the end of each rank, and returns their outputs by rank.
+    pub fn wait(self) -> Vec<Output> {
+        let waiting: Vec<_> = self.children.into_iter().map(|child| thread::spawn(|| end(child))).collect();
+        waiting.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
 }
 
 /// Waits for a process whose output is short.

@@ -5,6 +5,7 @@
 
 mod built;
 mod cable;
+mod killed;
 mod launcher;
 mod mpich;
 
@@ -165,6 +166,39 @@ fn between_two_network_namespaces() {
             assert!(said.contains("at 2 ranks: right, in"), "{said}");
         }
     }
+}
+
+/// Without an option, ranks use shared memory on a host, and UDP between hosts.
+#[test]
+fn between_two_hosts_with_two_ranks_each() {
+    let Some(hosts) = killed::Hosts::new() else { return };
+    for (name, options, size) in PROGRAMS {
+        // The second order puts the neighbours of each rank at the other host.
+        for places in [[0, 0, 1, 1], [0, 1, 0, 1]] {
+            let command = |host| hosts.command(host, example(name), &[&[size], options].concat());
+            let outputs = launcher::run(places.map(command).into());
+            assert!(outputs.iter().all(|output| output.status.success()), "{name}: {outputs:?}");
+            let said = String::from_utf8_lossy(&outputs[0].stdout);
+            assert!(said.contains("at 4 ranks: right, in"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_others_over_shared_memory() {
+    for program in killed::LONG {
+        killed::a_killed_rank_ends_the_others(program, 4, SHM);
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_a_radix_sort_over_udp() {
+    killed::a_killed_rank_ends_the_others(killed::LONG[0], 4, UDP);
+}
+
+#[test]
+fn a_killed_rank_ends_a_histogram_at_two_hosts() {
+    killed::a_killed_rank_ends_the_others_of_two_hosts(killed::LONG[1]);
 }
 
 #[test]
