@@ -168,8 +168,8 @@ pub(crate) fn handlers() -> Handlers<State> {
         let from = state.rank_of(request.peer());
         let lost = loss::read(request.words());
         let stop = match lost.filter(|(rank, _)| (*rank as usize) < state.has_left.len()) {
-            // A rank that counts this one as lost is about to close its endpoint.
-            Some((rank, _)) if rank == state.rank => return,
+            // A rank that counts this one as lost is about to close its endpoint, and a rank that has finished may be gone.
+            Some((rank, _)) if rank == state.rank || state.has_left[rank as usize] => return,
             Some((rank, loss)) => Stop::Lost(rank, loss),
             None => Stop::Misbehaved(from),
         };

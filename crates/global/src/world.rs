@@ -258,35 +258,40 @@ impl World {
         if self.state.has_left[rank as usize] { Ok(()) } else { Err(self.lose(rank, lost)) }
     }
 
-    /// Tells the other ranks of the loss, and keeps the error for later calls. The others would only see that this rank
-    /// closes its endpoint, and would take it for the lost one.
+    /// Ends the job at this rank because of a lost one.
     #[cold]
     pub(crate) fn lose(&mut self, rank: u32, lost: PeerLost) -> Error {
-        if let Err(earlier) = self.check() {
-            return earlier;
-        }
+        self.check().err().unwrap_or_else(|| self.end_by_loss(rank, lost))
+    }
+
+    /// Keeps the error for later calls, and tells the other ranks of the loss. They would only see that this rank closes its
+    /// endpoint, and would take it for the lost one. So a rank that was told tells the others, too.
+    fn end_by_loss(&mut self, rank: u32, lost: PeerLost) -> Error {
+        let error = self.fail(Error::PeerLost { rank, lost });
         if !self.state.has_left[rank as usize] {
             self.tell_of_loss(rank, lost);
         }
-        self.fail(Error::PeerLost { rank, lost })
+        error
     }
 
     fn tell_of_loss(&mut self, lost_rank: u32, lost: PeerLost) {
         let words = loss::written(lost_rank, lost.loss);
         let until = Instant::now() + TELLING_AT_MOST;
-        for rank in 0..self.ranks() {
-            let Some(peer) = self.neighbours[rank as usize] else { continue };
-            while rank != lost_rank && !self.state.has_left[rank as usize] {
-                match self.endpoint.try_request(peer, LOST, words) {
-                    Err(RequestError::Full) if Instant::now() < until => {
-                        // A poll makes room. Other losses change nothing now.
-                        if !matches!(self.endpoint.poll(&mut self.state), Ok(1..)) {
-                            self.endpoint.idle(SLEEP_AT_MOST);
-                        }
-                    }
-                    // The rank is told, or lost itself, or it takes no messages.
-                    _ => break,
-                }
+        let mut untold: Vec<u32> = (0..self.ranks()).filter(|&rank| rank != lost_rank).collect();
+        loop {
+            // A rank is told, or it is lost itself, or its window is full.
+            untold.retain(|&rank| {
+                let peer = self.neighbours[rank as usize].filter(|_| !self.state.has_left[rank as usize]);
+                peer.is_some_and(|peer| {
+                    matches!(self.endpoint.try_request(peer, LOST, words), Err(RequestError::Full))
+                })
+            });
+            if untold.is_empty() || Instant::now() > until {
+                return;
+            }
+            // A poll makes room. Other losses change nothing now.
+            if !matches!(self.endpoint.poll(&mut self.state), Ok(1..)) {
+                self.endpoint.idle(SLEEP_AT_MOST);
             }
         }
     }
@@ -305,15 +310,12 @@ impl World {
     #[cold]
     #[inline(never)]
     fn fatal_error(&mut self) -> Result<(), Error> {
-        match self.state.stop {
+        match self.state.stop.filter(|_| self.fatal.is_none()) {
             Some(Stop::Misbehaved(rank)) => _ = self.fail(Error::Misbehaved(rank)),
             Some(Stop::Lost(rank, loss)) => {
                 if let Ok(peer) = self.neighbour(rank) {
                     let unresolved = self.endpoint.in_flight(peer);
-                    self.fail(Error::PeerLost {
-                        rank,
-                        lost: PeerLost { peer, loss, unresolved, not_sent: 0 },
-                    });
+                    self.end_by_loss(rank, PeerLost { peer, loss, unresolved, not_sent: 0 });
                 }
             }
             None => {}

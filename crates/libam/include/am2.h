@@ -28,6 +28,11 @@
 #define AMX_FORMAT
 #endif
 
+/* Programs ask whether the library was built to check itself. */
+#if !defined(AMX_DEBUG) && !defined(AMX_NDEBUG)
+#define AMX_NDEBUG 1
+#endif
+
 AMX_BEGIN_C
 
 /* Types. The members of a name are no part of the interface. */

@@ -51,5 +51,14 @@
 #define AMMPI_MAX_MEDIUM AM_MaxMedium()
 #define AMMPI_MAX_LONG AM_MaxLong()
 #define AMMPI_MAX_NUMHANDLERS AM_MaxNumHandlers()
+#define AMMPI_MAX_NUMTRANSLATIONS 65536
+#define AMMPI_INIT_NUMTRANSLATIONS 256
+#define AMMPI_MAX_SEGLENGTH ((uintptr_t)-1)
+#define AMMPI_MAX_NETWORKDEPTH 256
+/* There is no limit. */
+#define AMMPI_MAX_BUNDLES 65536
+/* That of this library. */
+#define AMMPI_LIBRARY_VERSION 0.1
+#define AMMPI_LIBRARY_VERSION_STR "0.1"
 
 #endif

@@ -2,6 +2,11 @@
 #ifndef NETDYNO_AMUDP_H
 #define NETDYNO_AMUDP_H
 
+/* Programs take the functions of sockets from here. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "am2.h"
 
 #ifndef AMUDP
@@ -51,7 +56,15 @@
 #define AMUDP_MAX_MEDIUM AM_MaxMedium()
 #define AMUDP_MAX_LONG AM_MaxLong()
 #define AMUDP_MAX_NUMHANDLERS AM_MaxNumHandlers()
+#define AMUDP_MAX_NUMTRANSLATIONS 65536
+#define AMUDP_INIT_NUMTRANSLATIONS 256
 #define AMUDP_MAX_SEGLENGTH ((uintptr_t)-1)
+#define AMUDP_MAX_NETWORKDEPTH 256
+/* There is no limit. */
+#define AMUDP_MAX_BUNDLES 65536
+/* That of this library. */
+#define AMUDP_LIBRARY_VERSION 0.1
+#define AMUDP_LIBRARY_VERSION_STR "0.1"
 
 /* Sets the address (in network byte order) at which endpoints listen. Call it before the first one is allocated. */
 AMX_BEGIN_C

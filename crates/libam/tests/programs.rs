@@ -79,6 +79,11 @@ fn handlers_ask_about_their_messages() {
 }
 
 #[test]
+fn an_endpoint_answers_one_that_it_has_not_mapped() {
+    passes("unmapped", &[1, 2, 3]);
+}
+
+#[test]
 fn messages_that_are_not_taken_come_back() {
     passes("returned", &[1, 2, 3]);
 }

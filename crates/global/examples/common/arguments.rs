@@ -31,6 +31,7 @@ pub fn usage(program: &Program) -> String {
          --wire shm|udp|xdp  set one transport for all ranks\n  \
          --bind ADDRESS      have the socket at this IP address\n  \
          --loss 0.01         lose this share of the datagrams\n  \
+         --faults FAULTS     loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001 of the datagrams\n  \
          --wait WAY          spin, yield or sleep while nothing arrives\n  \
          --counts            print the messages of the part that is timed{}",
         dials.concat()
@@ -71,12 +72,13 @@ impl Arguments {
                     })?;
                     am.bind = SocketAddr::new(address, 0);
                 }
-                "loss" => am.faults = lossy(&value)?,
+                "loss" => am.faults = faulty(&format!("loss={value}"))?,
+                "faults" => am.faults = faulty(&value)?,
                 _ => am.dials = dialled(am.dials, name, &value)?,
             }
         }
         if am.faults != Faults::NONE && !matches!(arguments.config.wire, Some(Wire::Udp | Wire::Xdp)) {
-            return Err("--loss concerns datagrams: add --wire udp".into());
+            return Err("--loss and --faults concern datagrams: add --wire udp".into());
         }
         arguments.size = number(program, numbers.first())?;
         if let Some(seed) = numbers.get(1) {
@@ -106,9 +108,8 @@ fn one_of(name: &str, value: &str, values: &[&str]) -> Result<usize, String> {
     found.ok_or_else(|| format!("--{name} '{value}' is not known: use {}", values.join(" or ")))
 }
 
-/// Returns the faults of a share of lost datagrams.
-fn lossy(share: &str) -> Result<Faults, String> {
-    format!("loss={share}").parse::<Faults>().map_err(|error| error.to_string())
+fn faulty(faults: &str) -> Result<Faults, String> {
+    faults.parse::<Faults>().map_err(|error| error.to_string())
 }
 
 /// Returns the dials with the one of this name set.

@@ -30,6 +30,8 @@ const ODD: [&str; 3] = ["0", "1", "7"];
 const SHM: &[&str] = &["--wire", "shm"];
 const UDP: &[&str] = &["--wire", "udp"];
 const LOSSY: &[&str] = &["--wire", "udp", "--loss", "0.01"];
+/// A network that loses, duplicates, reorders and damages datagrams.
+const BAD: &[&str] = &["--wire", "udp", "--faults", "loss=0.01,dup=0.02,reorder=0.05,corrupt=0.005"];
 
 fn command(name: &str, arguments: &[&[&str]]) -> Command {
     let mut command = Command::new(example(name));
@@ -70,7 +72,7 @@ fn odd_sizes_are_right(wire: &[&str], ranks: &[usize]) {
 
 #[test]
 fn over_shared_memory() {
-    every_program_is_right(SHM, &[1, 2, 3, 5, 8]);
+    every_program_is_right(SHM, &[1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]
@@ -84,13 +86,18 @@ fn over_udp_with_loss() {
 }
 
 #[test]
+fn over_bad_udp() {
+    every_program_is_right(BAD, &[2, 4, 7]);
+}
+
+#[test]
 fn odd_sizes_over_shared_memory() {
     odd_sizes_are_right(SHM, &[1, 8]);
 }
 
 #[test]
-fn odd_sizes_over_udp_with_loss() {
-    odd_sizes_are_right(LOSSY, &[5]);
+fn odd_sizes_over_bad_udp() {
+    odd_sizes_are_right(BAD, &[5]);
 }
 
 /// A message is no shorter than its dial, so that a dialled run has a least time, which the counts give.
@@ -112,7 +119,7 @@ fn dials_delay_what_is_counted() {
 
 #[test]
 fn a_bad_command_line_is_one_line_and_ends_with_2() {
-    let bad: [(&[&str], &str); 13] = [
+    let bad: [(&[&str], &str); 15] = [
         (&[], "there is no number of keys: give one, as in sample_sort 1000"),
         (&["many"], "'many' is no number of keys: use 0 to 1000000000"),
         (&["1000000001"], "is no number of keys"),
@@ -122,6 +129,8 @@ fn a_bad_command_line_is_one_line_and_ends_with_2() {
         (&["5", "--wire", "tcp"], "--wire 'tcp' is not known: use shm or udp or xdp"),
         (&["5", "--wire"], "--wire has no value"),
         (&["5", "--loss", "0.01"], "add --wire udp"),
+        (&["5", "--faults", "dup=0.01"], "add --wire udp"),
+        (&["5", "--wire", "udp", "--faults", "lost=1"], "lost"),
         (&["5", "--wire", "udp", "--loss", "2"], "not a probability from 0 to 1"),
         (&["5", "--latency", "5us"], "neither adds (+) nor sets (=)"),
         (&["5", "--bind", "here"], "'here' is no IP address"),
@@ -142,9 +151,17 @@ fn help_names_every_option() {
     let output = command("em3d", &[&["--help"]]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    for option in
-        ["--by get|put", "--wire", "--bind", "--loss", "--wait", "--counts", "--latency", "--gap-per-byte"]
-    {
+    for option in [
+        "--by get|put",
+        "--wire",
+        "--bind",
+        "--loss",
+        "--faults",
+        "--wait",
+        "--counts",
+        "--latency",
+        "--gap-per-byte",
+    ] {
         assert!(said.contains(option), "{said}");
     }
 }

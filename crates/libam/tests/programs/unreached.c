@@ -1,6 +1,8 @@
 /* An endpoint of a process that is no rank, and that is killed. Its messages come back, and the job goes on. */
 #include "check.h"
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 static int answers, came_back, status_seen, opcode_seen;
 static size_t bytes_seen;
@@ -27,6 +29,7 @@ static int other(void)
 {
     en_t name;
     size_t at;
+    CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
     OK(AM_Init());
     OK(AM_AllocateBundle(AM_SEQ, &bundle));
     OK(AM_AllocateEndpoint(bundle, &endpoint, &name));
@@ -73,7 +76,7 @@ static void new_endpoint(en_t name)
 int main(int argc, char **argv)
 {
     en_t name;
-    int process, nth;
+    int process, nth, status;
     if (argc > 1 && strcmp(argv[1], "other") == 0)
         return other();
     for (nth = 0; nth < (int)sizeof sent; nth++)
@@ -86,6 +89,7 @@ int main(int argc, char **argv)
 
     /* Of the requests that it does not answer, one is told, as a short one. */
     CHECK(kill(process, SIGSTOP) == 0);
+    CHECK(waitpid(process, &status, WUNTRACED) == process && WIFSTOPPED(status));
     for (nth = 0; nth < 3; nth++)
         OK(AM_RequestI0(endpoint, 0, 3, sent, sizeof sent));
     CHECK(kill(process, SIGKILL) == 0);

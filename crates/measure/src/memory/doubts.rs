@@ -1,6 +1,6 @@
 //! Warnings about the figures of accesses, because of the layer, the machine or the run.
 
-use super::record::RemoteMemory;
+use super::record::{Access, Pace, RemoteMemory};
 use crate::onesided::doubts::{about_gap, about_launches, median_timer};
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
@@ -9,8 +9,11 @@ use crate::show::Bytes;
 
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
 pub(super) fn find(found: &RemoteMemory, precision: f64) -> Vec<Doubt> {
-    let paces =
-        found.operations.iter().flat_map(|operation| about_gap(operation, ("pipelined", "pipelined time")));
+    let paces = found.operations.iter().flat_map(|operation| {
+        let pipelined = Access { operation: operation.operation, size_bytes: 0, pace: Pace::Pipelined };
+        let doubts = about_gap(operation, ("pipelined", "pipelined time"));
+        doubts.map(move |doubt| doubt.of(pipelined.operation_name()))
+    });
     let wanted = wanted(&Parameters::unobservable(), found, precision);
     paces.chain(about_launches(&times(found), &wanted, found, precision)).collect()
 }

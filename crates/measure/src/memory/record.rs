@@ -64,6 +64,11 @@ impl Access {
         }
     }
 
+    /// Returns the first part of the name.
+    pub fn operation_name(self) -> &'static str {
+        self.name().split('.').next().unwrap_or_default()
+    }
+
     /// Returns the order of rows: by operation, then by size, then by pace.
     fn place(self) -> (Option<usize>, usize, Pace) {
         (ORDER.iter().position(|&operation| operation == self.operation), self.size_bytes, self.pace)
