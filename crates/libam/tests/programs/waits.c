@@ -22,7 +22,7 @@ static void wait_for(eb_t which)
     OK(AM_Poll(which));
 }
 
-static void *send(void *which)
+static void *send_all(void *which)
 {
     int nth, at = (int)(intptr_t)which;
     for (nth = 0; nth < 1000; nth++)
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
         OK(AM_SetExpectedResources(two[nth], 1, 4));
     }
     for (nth = 0; nth < 2; nth++)
-        CHECK(pthread_create(&threads[nth], NULL, send, (void *)(intptr_t)nth) == 0);
+        CHECK(pthread_create(&threads[nth], NULL, send_all, (void *)(intptr_t)nth) == 0);
     OK(AM_SetEventMask(shared, AM_NOTEMPTY));
     while (counted[0] < 1000 || counted[1] < 1000)
         OK(AM_Poll(shared));
