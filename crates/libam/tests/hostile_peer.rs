@@ -95,7 +95,7 @@ fn attack(names: &[u8], wire: Wire, rng: &mut fastrand::Rng) {
         let bytes: Vec<u8> = (0..len).map(|_| rng.u8(..)).collect();
         stranger.send(rng.u8(..HANDLERS), words(rng), &bytes);
     }
-    // A message that asks for the end: from a stranger who has said no nonsense.
+    // The program ends by the message of a stranger that has sent nothing else.
     let mut last = Stranger::connected(&names[..NAME], wire);
     last.send(0, [5, STOP | 1 << 8 | WORD << 32, 0, 0], &[]);
     let began = Instant::now();

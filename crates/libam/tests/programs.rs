@@ -8,10 +8,9 @@ mod library;
 #[path = "../../global/tests/programs/mpich.rs"]
 mod mpich;
 
-use cable::Cable;
+use cable::{Cable, Hosts};
 use library::{Ended, Library};
 use netdyno_job::launching::End;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -183,19 +182,14 @@ fn between_two_network_namespaces() {
 /// Without a setting, ranks use shared memory on a host, and UDP between hosts.
 #[test]
 fn within_and_between_hosts() {
-    let Some(cable) = Cable::new() else { return };
+    let Some(hosts) = Hosts::new() else { return };
     let library = Library::built();
-    let boot_ids = ["a", "b"].map(|host| {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "netdyno-test-host-{host}").unwrap();
-        file
-    });
     for name in ["messages", "returned", "gam"] {
         let program = library.compile(name);
         for places in [[0, 0, 1], [0, 1, 0]] {
             let ended = library.run_ranks(3, |rank| {
                 let host = places[rank];
-                let mut command = cable.enter_host(host, boot_ids[host].path());
+                let mut command = hosts.enter(host);
                 command.arg(&program).env("NETDYNO_AM_ADDRESS", cable::ADDRESSES[host]);
                 command.env("LD_LIBRARY_PATH", library.folder());
                 command

@@ -45,9 +45,7 @@ fn rows(record: &Record, result: &LayerResult) -> String {
 }
 
 fn cells(record: &Record, result: &LayerResult, of: &Figure) -> [String; COLUMNS.len()] {
-    let concerns =
-        |doubt: &&Doubt| doubt.about.as_deref().is_none_or(|about| is_about(doubt, about, &of.name));
-    let doubts = result.doubts.iter().filter(concerns).chain(&record.doubts);
+    let doubts = result.doubts.iter().filter(|doubt| concerns(doubt, &of.name)).chain(&record.doubts);
     let [status, value, lo, hi] = claim(of.status, of.value, of.ci);
     [
         result.layer.clone(),
@@ -67,13 +65,14 @@ fn cells(record: &Record, result: &LayerResult, of: &Figure) -> [String; COLUMNS
     ]
 }
 
-/// Reports whether a doubt about a parameter concerns the figure of that name: of the operation, if the doubt names one.
-fn is_about(doubt: &Doubt, about: &str, name: &str) -> bool {
-    let rest = match &doubt.operation {
+/// Reports whether a doubt concerns the figure of that name: one of its parameter, and of its operation if it has one.
+fn concerns(doubt: &Doubt, name: &str) -> bool {
+    let Some(about) = &doubt.about else { return true };
+    let name = match &doubt.operation {
         None => Some(name),
         Some(operation) => name.strip_prefix(&**operation).and_then(|rest| rest.strip_prefix('.')),
     };
-    let rest = rest.and_then(|rest| rest.strip_prefix(about));
+    let rest = name.and_then(|name| name.strip_prefix(&**about));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
@@ -113,9 +112,8 @@ mod tests {
     #[test]
     fn a_doubt_concerns_the_rows_of_its_parameter_and_operation() {
         let doubt = Doubt::about("gap_hidden", "gap", String::new());
-        let concerned = |doubt: &Doubt| {
-            ["gap", "gap.3", "gaps", "put.gap", "get.gap"].map(|name| is_about(doubt, "gap", name))
-        };
+        let concerned =
+            |doubt: &Doubt| ["gap", "gap.3", "gaps", "put.gap", "get.gap"].map(|name| concerns(doubt, name));
         assert_eq!(concerned(&doubt), [true, true, false, false, false]);
         assert_eq!(concerned(&doubt.of("put")), [false, false, false, true, false]);
     }

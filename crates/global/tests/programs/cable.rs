@@ -1,7 +1,6 @@
-//! Two network namespaces with a virtual cable between them.
+//! Two network namespaces with a virtual cable between them, which may pass for hosts.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,15 +47,6 @@ impl Cable {
         Ok(())
     }
 
-    /// Returns the beginning of a command in a namespace that passes for a host of its own. The library tells hosts apart by
-    /// their boot identifiers. The command sees that of the file, in a mount namespace that ends with it.
-    pub fn enter_host(&self, end: usize, boot_id: &Path) -> Command {
-        const MOUNT: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
-        let mut command = self.enter(end);
-        command.args(["sh", "-c", MOUNT]).arg(boot_id);
-        command
-    }
-
     /// Returns the beginning of a command in a namespace.
     pub fn enter(&self, end: usize) -> Command {
         let mut command = Command::new("ip");
@@ -71,6 +61,35 @@ impl Drop for Cable {
         for name in &self.names {
             let _ = ip(&["netns", "delete", name]);
         }
+    }
+}
+
+/// Two namespaces that pass for hosts of their own, with a cable between them. The library tells hosts apart by their boot
+/// identifiers.
+pub struct Hosts {
+    cable: Cable,
+    boot_ids: [tempfile::NamedTempFile; 2],
+}
+
+impl Hosts {
+    /// Returns `None` if this machine does not permit namespaces.
+    pub fn new() -> Option<Self> {
+        let cable = Cable::new()?;
+        let boot_ids = ["a", "b"].map(|host| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            writeln!(file, "netdyno-test-host-{host}").unwrap();
+            file
+        });
+        Some(Self { cable, boot_ids })
+    }
+
+    /// Returns the beginning of a command at a host. Its boot identifier is there in a mount namespace that ends with the
+    /// command.
+    pub fn enter(&self, host: usize) -> Command {
+        const MOUNT: &str = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
+        let mut command = self.cable.enter(host);
+        command.args(["sh", "-c", MOUNT]).arg(self.boot_ids[host].path());
+        command
     }
 }
 

@@ -1,10 +1,10 @@
 //! Programs of which a rank is killed while it works.
 
+use crate::at_host;
 use crate::built::example;
-use crate::cable::{ADDRESSES, Cable};
+use crate::cable::Hosts;
 use crate::launcher::{self, Job};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -132,38 +132,12 @@ pub fn a_killed_rank_ends_the_others([name, options @ ..]: [&str; 4], ranks: usi
     kill_one(&installed, (0..ranks).map(command).collect());
 }
 
-/// Two hosts, which are network namespaces, and the files with their boot identifiers.
-pub struct Hosts {
-    cable: Cable,
-    boot_ids: [tempfile::NamedTempFile; 2],
-}
-
-impl Hosts {
-    /// Returns `None` if this machine does not permit namespaces.
-    pub fn new() -> Option<Self> {
-        let cable = Cable::new()?;
-        let boot_ids = ["a", "b"].map(|host| {
-            let file = tempfile::NamedTempFile::new().unwrap();
-            fs::write(file.path(), format!("netdyno-test-host-{host}\n")).unwrap();
-            file
-        });
-        Some(Self { cable, boot_ids })
-    }
-
-    /// Returns the command of a program at a host, with no transport set.
-    pub fn command(&self, host: usize, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
-        let mut command = self.cable.enter_host(host, self.boot_ids[host].path());
-        command.arg(program).args(arguments).args(["--bind", ADDRESSES[host]]);
-        command
-    }
-}
-
 /// Kills one of four ranks, two at each of two hosts. The ranks of a host share memory, and those of different hosts do not.
 pub fn a_killed_rank_ends_the_others_of_two_hosts([name, options @ ..]: [&str; 4]) {
     const HOSTS: [usize; 4] = [0, 0, 1, 1];
     let Some(hosts) = Hosts::new() else { return };
     let installed = Installed::new(name);
-    let command = |host| installed.begun_by(hosts.command(host, &installed.program, &options));
+    let command = |host| installed.begun_by(at_host(&hosts, host, &installed.program, &options));
     let shared = kill_one(&installed, HOSTS.map(command).into());
     for (rank, host) in HOSTS.into_iter().enumerate() {
         for (other, other_host) in HOSTS.into_iter().enumerate() {

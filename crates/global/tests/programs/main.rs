@@ -10,6 +10,8 @@ mod launcher;
 mod mpich;
 
 use built::example;
+use cable::Hosts;
+use std::ffi::OsStr;
 use std::process::{Command, Output};
 
 /// The programs, with options and with a size that gives every rank some work.
@@ -185,14 +187,21 @@ fn between_two_network_namespaces() {
     }
 }
 
+/// Returns the command of a program at a host, with no transport set.
+fn at_host(hosts: &Hosts, host: usize, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+    let mut command = hosts.enter(host);
+    command.arg(program).args(arguments).args(["--bind", cable::ADDRESSES[host]]);
+    command
+}
+
 /// Without an option, ranks use shared memory on a host, and UDP between hosts.
 #[test]
 fn between_two_hosts_with_two_ranks_each() {
-    let Some(hosts) = killed::Hosts::new() else { return };
+    let Some(hosts) = Hosts::new() else { return };
     for (name, options, size) in PROGRAMS {
         // The second order puts the neighbours of each rank at the other host.
         for places in [[0, 0, 1, 1], [0, 1, 0, 1]] {
-            let command = |host| hosts.command(host, example(name), &[&[size], options].concat());
+            let command = |host| at_host(&hosts, host, example(name), &[&[size], options].concat());
             let outputs = launcher::run(places.map(command).into());
             assert!(outputs.iter().all(|output| output.status.success()), "{name}: {outputs:?}");
             let said = String::from_utf8_lossy(&outputs[0].stdout);

@@ -3,7 +3,6 @@
 #define OVER_UDP_NAMES
 #endif
 #include "check.h"
-#include <netinet/in.h>
 
 int main(int argc, char **argv)
 {

@@ -2,6 +2,12 @@
  * comes before the endpoint is open. Its handler sets what a handler may set. The limits have their values. */
 #include "check.h"
 
+#ifdef OVER_UDP_NAMES
+#define LIMIT(name) AMUDP_##name
+#else
+#define LIMIT(name) AMMPI_##name
+#endif
+
 static ep_t asker, replier;
 static char segment[10];
 static int answers, came_back, status_seen;
@@ -39,17 +45,10 @@ static void check_limits(void)
     CHECK(AM_MaxShort() == 16 && AM_MaxMedium() == 65000 && AM_MaxLong() == 65000 && AM_MaxNumHandlers() == 256);
     OK(AM_MaxNumTranslations(&translations));
     OK(AM_MaxSegLength(&length));
-#ifdef OVER_UDP_NAMES
-    CHECK(translations == AMUDP_MAX_NUMTRANSLATIONS && length == AMUDP_MAX_SEGLENGTH);
+    CHECK(translations == LIMIT(MAX_NUMTRANSLATIONS) && length == LIMIT(MAX_SEGLENGTH));
     OK(AM_GetNumTranslations(asker, &translations));
-    CHECK(translations == AMUDP_INIT_NUMTRANSLATIONS && AMUDP_MAX_NETWORKDEPTH > 0 && AMUDP_MAX_BUNDLES > 0);
-    CHECK(AMUDP_LIBRARY_VERSION > 0 && strlen(AMUDP_LIBRARY_VERSION_STR) > 0 && AMUDP_MAX_SPMDPROCS >= ranks);
-#else
-    CHECK(translations == AMMPI_MAX_NUMTRANSLATIONS && length == AMMPI_MAX_SEGLENGTH);
-    OK(AM_GetNumTranslations(asker, &translations));
-    CHECK(translations == AMMPI_INIT_NUMTRANSLATIONS && AMMPI_MAX_NETWORKDEPTH > 0 && AMMPI_MAX_BUNDLES > 0);
-    CHECK(AMMPI_LIBRARY_VERSION > 0 && strlen(AMMPI_LIBRARY_VERSION_STR) > 0 && AMMPI_MAX_SPMDPROCS >= ranks);
-#endif
+    CHECK(translations == LIMIT(INIT_NUMTRANSLATIONS) && LIMIT(MAX_NETWORKDEPTH) > 0 && LIMIT(MAX_BUNDLES) > 0);
+    CHECK(LIMIT(LIBRARY_VERSION) > 0 && strlen(LIMIT(LIBRARY_VERSION_STR)) > 0 && LIMIT(MAX_SPMDPROCS) >= ranks);
 }
 
 int main(int argc, char **argv)
