@@ -77,16 +77,15 @@ impl Traces {
         }
         let left: Vec<String> = self.processes().iter().map(|pid| described(*pid)).collect();
         assert!(left.len() <= processes, "{of}: processes are left: {left:?}");
-        // A file disappears a moment after the last process that used it.
-        while !(self.files().is_empty() && self.left_shared().is_empty()) && Instant::now() < until {
+        // A process loses its environment first. Its sockets and files disappear a moment later.
+        let sockets = || if processes == 0 { self.left_sockets() } else { Vec::new() };
+        let is_gone = || self.files().is_empty() && self.left_shared().is_empty() && sockets().is_empty();
+        while !is_gone() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
         assert_eq!(self.files(), Vec::<PathBuf>::new(), "{of}: temporary files are left");
         assert_eq!(self.left_shared(), Vec::<&PathBuf>::new(), "{of}: files are left in shared memory");
-        if processes == 0 {
-            let left: Vec<u64> = open_sockets().intersection(&self.sockets).copied().collect();
-            assert_eq!(left, Vec::<u64>::new(), "{of}: sockets are left");
-        }
+        assert_eq!(sockets(), Vec::<u64>::new(), "{of}: sockets are left");
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -97,6 +96,10 @@ impl Traces {
         let is_there =
             |(path, inode): &&(PathBuf, u64)| fs::metadata(path).is_ok_and(|meta| meta.ino() == *inode);
         self.shared.iter().filter(is_there).map(|(path, _)| path).collect()
+    }
+
+    fn left_sockets(&self) -> Vec<u64> {
+        open_sockets().intersection(&self.sockets).copied().collect()
     }
 }
 
