@@ -110,13 +110,13 @@ fn sweep(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the runs of a repetition. The link as it is has as many as a dial, because every line begins there.
+/// Returns the runs of a repetition. The link as it is has one for each dial, because every slowdown is a ratio to it.
 fn steps(subjects: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     for subject in 0..subjects {
         for (dial, swept) in SWEPT.iter().enumerate() {
             steps.push(Step { subject, value: None });
-            steps.extend(swept.values.map(|value| Step { subject, value: Some((dial, value)) }));
+            steps.extend(swept.values.iter().map(|&value| Step { subject, value: Some((dial, value)) }));
         }
     }
     steps

@@ -89,16 +89,11 @@ pub fn swept_dial(swept: &Swept) -> SweptDial {
     SweptDial { dial: swept.dial.name().into(), adds: swept.adds(), unit_ns, counts }
 }
 
-/// Returns the slope over a dial, per microsecond or nanosecond per byte. Runs of the link as it is count where the dial
-/// adds to it.
+/// Returns the slope over a dial, per microsecond or nanosecond per byte, of the runs that had the dial.
 pub fn slope(swept: &Swept, runs: &[Run], confidence: f64) -> Option<TheilSen> {
     let unit_ns = swept_dial(swept).unit_ns;
-    let is_of = |run: &&Run| match &run.dial {
-        Some(dial) => dial == swept.dial.name(),
-        None => swept.adds(),
-    };
-    let points: Vec<(f64, f64)> =
-        runs.iter().filter(is_of).map(|run| (run.value / unit_ns, run.metric * MS)).collect();
+    let with_dial = runs.iter().filter(|run| run.dial.as_deref() == Some(swept.dial.name()));
+    let points: Vec<(f64, f64)> = with_dial.map(|run| (run.value / unit_ns, run.metric * MS)).collect();
     TheilSen::through(&points, confidence)
 }
 
