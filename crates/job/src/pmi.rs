@@ -6,11 +6,13 @@
 
 use crate::place::Place;
 use netdyno_host::inherited;
+use std::fmt::Debug;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use thiserror::Error;
 
+/// What a launcher says before it closes the connection because the job is over.
+pub(crate) const ABORTED: &str = "cmd=abort\n";
 /// Environment variable with the number of the inherited socket.
 pub(crate) const DESCRIPTOR: &str = "PMI_FD";
 /// The longest answer, in bytes.
@@ -32,6 +34,9 @@ pub enum PmiError {
     /// The launcher has ended.
     #[error("the launcher has closed the connection")]
     Closed,
+    /// The launcher has ended the job.
+    #[error("the launcher has ended the job")]
+    Over,
     /// The launcher refuses a command, or speaks another protocol.
     #[error("the launcher answers '{answer}' to cmd={command}")]
     Answer {
@@ -48,11 +53,16 @@ pub enum PmiError {
     Value(usize),
 }
 
+/// A connection that carries the lines.
+trait Stream: Read + Write + Debug + Send {}
+
+impl<T: Read + Write + Debug + Send> Stream for T {}
+
 /// The connection of this process to its launcher. When it is dropped, it tells the launcher that the process will
 /// end.
 #[derive(Debug)]
 pub struct Pmi {
-    socket: BufReader<File>,
+    socket: BufReader<Box<dyn Stream>>,
     place: Place,
     /// The name of the job's values.
     space: String,
@@ -80,9 +90,13 @@ impl Pmi {
         Self::over(socket, place)
     }
 
-    fn over(socket: File, place: Place) -> Result<Self, PmiError> {
+    /// Speaks with the launcher over any connection.
+    ///
+    /// # Errors
+    /// As of [`Pmi::open`].
+    pub fn over(socket: impl Read + Write + Debug + Send + 'static, place: Place) -> Result<Self, PmiError> {
         let mut pmi = Self {
-            socket: BufReader::new(socket),
+            socket: BufReader::new(Box::new(socket)),
             place,
             space: String::new(),
             exchanges: 0,
@@ -166,6 +180,8 @@ impl Pmi {
         if argument(&line, "cmd") == Some(expected) && is_done {
             self.is_working = true;
             Ok(line)
+        } else if line == ABORTED.trim_end() {
+            Err(PmiError::Over)
         } else {
             Err(refusal(command, &line))
         }
@@ -213,7 +229,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
-    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::sync::{Barrier, Mutex};
     use std::thread;
@@ -260,14 +275,14 @@ mod tests {
     }
 
     fn over(socket: UnixStream, place: Place) -> Result<Pmi, PmiError> {
-        Pmi::over(File::from(OwnedFd::from(socket)), place)
+        Pmi::over(socket, place)
     }
 
     #[test]
     fn a_launcher_that_refuses_is_asked_nothing_more() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(b"cmd=response_to_init rc=-1\n").unwrap();
-        let refused = Pmi::over(File::from(OwnedFd::from(ours)), Place { rank: 0, procs: 2 });
+        let refused = over(ours, Place { rank: 0, procs: 2 });
         assert!(matches!(refused, Err(PmiError::Answer { command: "init", .. })), "{refused:?}");
         let mut heard = String::new();
         theirs.read_to_string(&mut heard).unwrap();
@@ -304,6 +319,7 @@ mod tests {
         for (says, error) in [
             ("cmd=response_to_init rc=-1\n", "answers 'cmd=response_to_init rc=-1' to cmd=init"),
             ("nonsense\n", "answers 'nonsense'"),
+            (ABORTED, "the launcher has ended the job"),
             ("", "has closed the connection"),
         ] {
             let (here, mut there) = UnixStream::pair().unwrap();

@@ -61,4 +61,10 @@
 #define AMMPI_LIBRARY_VERSION 0.1
 #define AMMPI_LIBRARY_VERSION_STR "0.1"
 
+/* Does nothing: all endpoints reach each other, and their allocation is no collective call. The communicator of MPI is not
+ * read. */
+AMX_BEGIN_C
+extern int AMMPI_SetEndpointCommunicator(void *communicator);
+AMX_END_C
+
 #endif

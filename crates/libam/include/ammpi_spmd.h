@@ -7,6 +7,9 @@
 
 AMX_BEGIN_C
 
+/* A function that starts processes. No function of AMMPI takes one. */
+typedef int (*spawnfn_t)(int nproc, int argc, char **argv);
+
 /* Starts the job: gives a bundle with an endpoint whose entries 0 to n - 1 are the ranks. networkpid may be NULL. */
 extern int AMMPI_SPMDStartup(int *argc, char ***argv, int networkdepth, uint64_t *networkpid, eb_t *bundle,
                              ep_t *endpoint);

@@ -7,7 +7,15 @@
 
 AMX_BEGIN_C
 
-typedef int (*amudp_spawnfn_t)(int nproc, int argc, char **argv);
+/* A function that starts nproc processes with these arguments, and returns another value than 0 if that succeeds. The
+ * argument behind the program is the library's own, and must stay there. argv ends with NULL. Later versions of AMUDP have a
+ * list of variables behind it for the environment of the processes: programs for these define AMUDP_SPAWN_EXTRA_ENV. */
+#ifdef AMUDP_SPAWN_EXTRA_ENV
+#define AMUDP_SPAWN_PARAMETERS int nproc, int argc, char **argv, char **extra_env
+#else
+#define AMUDP_SPAWN_PARAMETERS int nproc, int argc, char **argv
+#endif
+typedef int (*amudp_spawnfn_t)(AMUDP_SPAWN_PARAMETERS);
 typedef void (*amudp_exitcallback_t)(int exitcode);
 typedef struct {
     char abbrev;
@@ -18,17 +26,17 @@ typedef struct {
 /* The ways in which AMUDP_SPMDStartup starts ranks. The one behind the last has the abbreviation 0. */
 extern amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[];
 
-/* Starts the job. Without a launcher this process starts nproc ranks on this host, waits for their end and ends with their
- * exit code. If nproc is 0, it is the first argument of the program, and "L" may follow. */
+/* Starts the job. Without a launcher this process has spawn start nproc ranks, waits for their end and ends with their exit
+ * code. If nproc is 0, it is the first argument of the program. If spawn is NULL, a letter of AMUDP_Spawnfn_Desc may follow;
+ * without it ranks start on this host. */
 extern int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int networkdepth, amudp_spawnfn_t spawn,
                              uint64_t *networkpid, eb_t *bundle, ep_t *endpoint);
-/* To be passed to AMUDP_SPMDStartup, which accepts the first one alone: start the program by mpiexec or srun on other
- * hosts. */
-extern int AMUDP_SPMDLocalSpawn(int nproc, int argc, char **argv);
-extern int AMUDP_SPMDSshSpawn(int nproc, int argc, char **argv);
-extern int AMUDP_SPMDRexecSpawn(int nproc, int argc, char **argv);
-extern int AMUDP_SPMDGlunixSpawn(int nproc, int argc, char **argv);
-extern int AMUDP_SPMDCustomSpawn(int nproc, int argc, char **argv);
+/* To be passed to AMUDP_SPMDStartup, or to be called by a function that is. The last two always fail. */
+extern int AMUDP_SPMDLocalSpawn(AMUDP_SPAWN_PARAMETERS);
+extern int AMUDP_SPMDSshSpawn(AMUDP_SPAWN_PARAMETERS);
+extern int AMUDP_SPMDCustomSpawn(AMUDP_SPAWN_PARAMETERS);
+extern int AMUDP_SPMDRexecSpawn(AMUDP_SPAWN_PARAMETERS);
+extern int AMUDP_SPMDGlunixSpawn(AMUDP_SPAWN_PARAMETERS);
 
 AMX_END_C
 

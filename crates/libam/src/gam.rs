@@ -55,7 +55,7 @@ fn source(token: &Token<'_, '_>) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn am_enable() {
     quietly((), || {
-        let started = spmd::start().and_then(|job| {
+        let started = spmd::start(None).and_then(|job| {
             initialize();
             let set =
                 |index: u8, function: Function| job.endpoint.handlers[usize::from(index)].set(Some(function));

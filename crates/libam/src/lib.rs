@@ -29,6 +29,7 @@
 //!
 //! docs/am2.md lists every function, its errors, and the choices where the specification leaves some.
 
+mod arguments;
 mod calling;
 mod code;
 mod ending;

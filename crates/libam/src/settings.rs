@@ -3,6 +3,7 @@
 use crate::lock::held;
 use netdyno_host::wait::Wait;
 use netdyno_stack::am::{Config, Faults, Wire};
+use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,6 +16,9 @@ const WIRE: &str = "NETDYNO_AM_WIRE";
 const TIMEOUT: &str = "NETDYNO_AM_TIMEOUT";
 /// Faults to inject into the datagrams that this process sends, for tests of programs.
 const FAULTS: &str = "NETDYNO_AM_FAULTS";
+
+/// The prefixes of settings of AMUDP: the first one that is set holds.
+const PREFIXES: [&str; 3] = ["GASNET_", "AMUDP_", ""];
 
 /// A rank computes between its calls, and answers nothing meanwhile.
 const PEER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -79,12 +83,28 @@ pub fn wire() -> Result<Option<Wire>, String> {
     }
 }
 
-fn peer_timeout() -> Result<Duration, String> {
+/// Returns the time after which a peer that answers nothing is lost.
+///
+/// # Errors
+/// Returns an error text if the environment has no number of seconds.
+pub fn peer_timeout() -> Result<Duration, String> {
     let Ok(text) = std::env::var(TIMEOUT) else { return Ok(PEER_TIMEOUT) };
     let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
     seconds
         .map(Duration::from_secs)
         .ok_or_else(|| format!("{TIMEOUT}='{text}' is no number of seconds from 1 to 86400"))
+}
+
+/// Returns the settings that ranks on all hosts must share, each as `NAME=value`. The address is that of a host.
+pub fn of_all_hosts() -> Vec<OsString> {
+    let set = [WIRE, FAULTS, TIMEOUT].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    set.map(|(name, value)| [OsStr::new(name), OsStr::new("="), &value].into_iter().collect()).collect()
+}
+
+/// Returns a setting of AMUDP, whose name may have a prefix.
+pub fn of_amudp(name: &str) -> Option<OsString> {
+    let set = PREFIXES.into_iter().find_map(|prefix| std::env::var_os(format!("{prefix}{name}")));
+    set.filter(|value| !value.is_empty())
 }
 
 fn faults() -> Result<Faults, String> {

@@ -1,22 +1,23 @@
-//! The start of ranks by the program itself, as AMUDP does: the first process starts the others on this host, and ends
-//! when they have ended.
+//! The start of ranks by the program itself, as AMUDP does: the first process starts the others, and ends when they have
+//! ended.
 
+pub mod commands;
+pub mod ways;
+
+use crate::arguments::INVITATION;
 use crate::code::Code;
-use crate::guard::quietly;
 use crate::refusal::{Refusal, refuse, say};
-use netdyno_job::launching::{self, End};
-use std::ffi::{OsString, c_char, c_int};
+use crate::settings;
+use netdyno_job::launching::entrance::Entrance;
+use netdyno_job::launching::{self, End, LaunchError, PROCS_AT_MOST, remote};
+use std::ffi::{OsString, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::ptr;
+use ways::Spawn;
 
-/// A function that starts ranks. Only that of this library is called.
-pub type Spawn = unsafe extern "C" fn(c_int, c_int, *mut *mut c_char) -> c_int;
-
-/// How the ranks are to be started, as the second argument of a program says.
-const HERE: &[u8] = b"Ll";
-const ELSEWHERE: &[u8] = b"SRGCsrgc";
+/// The setting that chooses the way where the program has no letter.
+const WAY: &str = "SPAWNFN";
 
 /// Starts the ranks and waits for their end. Returns the exit code of the job.
 ///
@@ -42,81 +43,80 @@ pub fn spawn(arguments: &[OsString], ranks: c_int, spawn: Option<Spawn>) -> Resu
             "the number of ranks is not above 0: give it as the first argument of the program",
         )
     })?;
-    if let Some(spawn) = spawn {
-        if !std::ptr::fn_addr_eq(spawn, AMUDP_SPMDLocalSpawn as Spawn) {
-            return Err(not_here());
+    let spawn = match (spawn, rest.first().and_then(|letter| ways::of(letter.as_bytes()))) {
+        (Some(spawn), _) => spawn,
+        (None, Some(spawn)) => {
+            rest = &rest[1..];
+            spawn
         }
-    } else if let Some([way]) = rest.first().map(|way| way.as_bytes()) {
-        if ELSEWHERE.contains(way) {
-            return Err(not_here());
-        }
-        rest = if HERE.contains(way) { &rest[1..] } else { rest };
-    }
+        (None, None) => preset()?,
+    };
     let command: Vec<OsString> = std::iter::once(program).chain(rest).cloned().collect();
-    run(&command, ranks)
+    if ways::is_local(spawn) { run(&command, ranks) } else { elsewhere(command, ranks, spawn) }
 }
 
+/// Returns the way that the environment names, or that on this host.
+fn preset() -> Result<Spawn, Refusal> {
+    let Some(name) = settings::of_amudp(WAY) else { return Ok(ways::AMUDP_SPMDLocalSpawn) };
+    ways::of(name.as_bytes()).ok_or_else(|| {
+        Refusal::new(
+            Code::Resource,
+            format!("{WAY}='{}' is no way to start ranks: use S, L or C", name.display()),
+        )
+    })
+}
+
+/// Starts the ranks on this host.
 fn run(command: &[OsString], ranks: usize) -> Result<c_int, Refusal> {
     let [name, arguments @ ..] = command else {
         return Err(refuse(Code::BadArg, "the arguments of main are empty"));
     };
     // The name may be found through PATH, or be relative to a folder that the program has left.
-    let program = std::env::current_exe().map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
+    let program = std::env::current_exe().map_err(failed)?;
     let rank = |_| {
         let mut command = Command::new(&program);
         command.arg0(name).args(arguments);
         command
     };
     // A signal that ends this process ends the ranks, too.
-    let end = launching::run(ranks, rank, || None);
-    let end = end.map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
+    let end = launching::run(ranks, rank, || None).map_err(failed)?;
+    Ok(told(end))
+}
+
+/// Has a function start the ranks, and serves those that come.
+fn elsewhere(mut command: Vec<OsString>, ranks: usize, spawn: Spawn) -> Result<c_int, Refusal> {
+    if ranks > PROCS_AT_MOST {
+        return Err(failed(LaunchError::Procs(ranks)));
+    }
+    let within = settings::peer_timeout().map_err(failed)?;
+    let address = settings::address().map_err(failed)?;
+    let entrance = Entrance::open(address.into())
+        .map_err(|error| failed(format!("this process cannot listen at {address}: {error}")))?;
+    if !command[0].as_bytes().contains(&b'/') {
+        // The name was found through PATH.
+        command[0] = std::env::current_exe().map_err(failed)?.into();
+    }
+    command.insert(1, format!("{INVITATION}{}", entrance.invitation()).into());
+    let starters = ways::call(spawn, ranks, &command)?;
+    // From here on ranks may run: an error is that of the job.
+    Ok(match remote::serve(entrance, ranks, starters, within) {
+        Ok(end) => told(end),
+        Err(error) => {
+            say(&error.to_string());
+            error.code().into()
+        }
+    })
+}
+
+/// Says how a job has ended, if not well, and returns its exit code.
+fn told(end: End) -> c_int {
     if end != End::Done {
         say(&end.to_string());
     }
-    Ok(end.code().into())
+    end.code().into()
 }
 
 #[cold]
-fn not_here() -> Refusal {
-    refuse(
-        Code::Resource,
-        "this library starts ranks on this host alone (L): start the program by mpiexec or srun on others",
-    )
+fn failed(why: impl ToString) -> Refusal {
+    Refusal::new(Code::Resource, why.to_string())
 }
-
-/// Declares functions that programs pass to the start and do not call.
-macro_rules! ways {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, reason = "the name is that of the interface")]
-        unsafe extern "C" fn $name(_: c_int, _: c_int, _: *mut *mut c_char) -> c_int {
-            // The compiler must not make one function of two.
-            quietly(0, || std::hint::black_box(stringify!($name)).is_empty().into())
-        }
-    )*};
-}
-
-ways! { AMUDP_SPMDLocalSpawn AMUDP_SPMDSshSpawn AMUDP_SPMDRexecSpawn AMUDP_SPMDGlunixSpawn AMUDP_SPMDCustomSpawn }
-
-/// A way to start ranks.
-#[repr(C)]
-pub struct Way {
-    abbreviation: c_char,
-    description: *const c_char,
-    spawn: Option<Spawn>,
-}
-
-// SAFETY: nothing changes what it points to.
-unsafe impl Sync for Way {}
-
-/// The way to start ranks, and the end of the list.
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals, reason = "the name is that of the interface")]
-pub static AMUDP_Spawnfn_Desc: [Way; 2] = [
-    Way {
-        abbreviation: b'L' as c_char,
-        description: c"Start the ranks on this host".as_ptr(),
-        spawn: Some(AMUDP_SPMDLocalSpawn),
-    },
-    Way { abbreviation: 0, description: ptr::null(), spawn: None },
-];

@@ -3,25 +3,30 @@
 //! A rank sends all others what they need by messages of its own ([`CONTROL`]) between the endpoints of the job.
 
 use crate::code::Code;
+use crate::ending::end_now;
 use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, fail, job};
 use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
 use crate::polling;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, refuse, say};
 use crate::settings;
 use netdyno_host::machine;
+use netdyno_job::launching::invitation::{Invitation, Loss};
 use netdyno_job::place::Place;
 use netdyno_job::pmi::Pmi;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
+/// Time in which the thread that watches the connection to the process that has started the job sees its end.
+const WATCHED: Duration = Duration::from_secs(5);
 /// Bytes of a piece of what a rank gives. It fits into a datagram.
 const PIECE: usize = 1024;
 /// Time of waiting for a rank after which it is asked whether it lives.
@@ -31,17 +36,23 @@ const POLLS_PER_CLOCK: u32 = 256;
 /// The most ranks.
 const MOST_RANKS: usize = 1 << ROUNDS;
 
-/// Starts the job that a launcher has started this process for. Without a launcher the process is the only rank.
-///
-/// # Errors
-/// Returns `Resource` with what is missing.
-pub fn start() -> Result<&'static Job, Refusal> {
-    if job().is_some() {
-        return Err(refuse(Code::Resource, "the job has started before"));
-    }
-    let failed = |why: String| Refusal::new(Code::Resource, why);
-    let place = Place::of_this_process().map_err(|error| failed(error.to_string()))?;
-    let (place, mut pmi) = match place {
+/// Where this process is in its job.
+struct Origin {
+    place: Place,
+    pmi: Option<Pmi>,
+    /// The address at which the process that has started the job reaches this one.
+    address: Option<Ipv4Addr>,
+}
+
+#[cold]
+fn failed(why: impl ToString) -> Refusal {
+    Refusal::new(Code::Resource, why.to_string())
+}
+
+/// Asks the launcher that has started this process. Without a launcher the process is the only rank.
+fn launched() -> Result<Origin, Refusal> {
+    let place = Place::of_this_process().map_err(failed)?;
+    let (place, pmi) = match place {
         None => (Place { rank: 0, procs: 1 }, None),
         Some(place) if !Pmi::is_offered() && place.procs > 1 => {
             return Err(failed(format!(
@@ -51,7 +62,43 @@ pub fn start() -> Result<&'static Job, Refusal> {
             )));
         }
         Some(place) if !Pmi::is_offered() => (place, None),
-        Some(place) => (place, Some(Pmi::open(place).map_err(|error| failed(error.to_string()))?)),
+        Some(place) => (place, Some(Pmi::open(place).map_err(failed)?)),
+    };
+    Ok(Origin { place, pmi, address: None })
+}
+
+/// Connects to the process that has started the job, and ends with it.
+fn invited(invitation: &str) -> Result<Origin, Refusal> {
+    let invitation: Invitation = invitation.parse().map_err(failed)?;
+    let (joined, place) = invitation.accept().map_err(failed)?;
+    let lost = move |loss| {
+        if loss == Loss::Gone {
+            say(&format!(
+                "rank {} of {}: the process that has started the job is gone",
+                place.rank, place.procs
+            ));
+        }
+        end_now(1);
+    };
+    joined.watch(lost).map_err(failed)?;
+    let address = match joined.own_address() {
+        Ok(IpAddr::V4(address)) => Some(address),
+        _ => None,
+    };
+    Ok(Origin { place, pmi: Some(Pmi::over(joined, place).map_err(failed)?), address })
+}
+
+/// Starts the job. The process that has started this one has given it an invitation, or is a launcher that speaks PMI.
+///
+/// # Errors
+/// Returns `Resource` with what is missing.
+pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
+    if job().is_some() {
+        return Err(refuse(Code::Resource, "the job has started before"));
+    }
+    let Origin { place, mut pmi, address } = match invitation {
+        Some(invitation) => invited(invitation)?,
+        None => launched()?,
     };
     if place.procs > MOST_RANKS {
         return Err(failed(format!(
@@ -60,20 +107,27 @@ pub fn start() -> Result<&'static Job, Refusal> {
         )));
     }
     let mut gather = |mine: &[u8]| match &mut pmi {
-        Some(pmi) => pmi.gather(mine).map_err(|error| failed(error.to_string())),
+        Some(pmi) => pmi.gather(mine).map_err(|error| {
+            if invitation.is_some() {
+                // The thread that watches the connection ends this process, and knows why.
+                thread::sleep(WATCHED);
+            }
+            failed(error)
+        }),
         None => Ok(vec![mine.to_vec()]),
     };
     let machine = machine::name();
     let machines = gather(machine.as_bytes())?;
     let here = machines.iter().filter(|other| other[..] == *machine.as_bytes()).count();
-    let address = match settings::demanded_address().map_err(failed)? {
-        None if here == place.procs => Ipv4Addr::LOCALHOST,
+    let address = match (settings::demanded_address().map_err(failed)?, address) {
+        (None, _) if here == place.procs => Ipv4Addr::LOCALHOST,
+        (None, Some(address)) => address,
         _ => settings::address().map_err(failed)?,
     };
     lobby::open_at(address).map_err(failed)?;
     let bundle = Bundle::allocate(false);
     let endpoint = Endpoint::allocate(bundle, here)?;
-    let token = u64::from_le_bytes(netdyno_host::random::bytes().map_err(|error| failed(error.to_string()))?);
+    let token = u64::from_le_bytes(netdyno_host::random::bytes().map_err(failed)?);
     let all = gather(&[&endpoint.name.encode()[..], &token.to_le_bytes()].concat())?;
     let read = |bytes: &Vec<u8>| {
         let bytes: &[u8; Name::LEN + 8] = bytes[..].try_into().ok()?;
@@ -82,7 +136,7 @@ pub fn start() -> Result<&'static Job, Refusal> {
     };
     let all: Option<Vec<(Name, u64)>> = all.iter().map(read).collect();
     let all = all.filter(|all| all.len() == place.procs);
-    let all = all.ok_or_else(|| failed("the launcher has mixed up what the ranks gave it".to_owned()))?;
+    let all = all.ok_or_else(|| failed("the launcher has mixed up what the ranks gave it"))?;
     let id = all[0].1;
     endpoint.resize(place.procs)?;
     for (rank, (name, _)) in all.iter().enumerate() {

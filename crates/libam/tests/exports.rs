@@ -71,7 +71,12 @@ fn all_compilers_take_the_headers_without_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("all.c");
     let (mpi, udp) = ("#include <ammpi_spmd.h>\n", "#include <amudp_spmd.h>\n");
-    for headers in [mpi, udp, &[mpi, udp].concat(), &[udp, mpi].concat(), "#include <am.h>\n"] {
+    // Programs for later versions of AMUDP have functions with another type.
+    let own = [udp, "int f(int n, int c, char **v);\namudp_spawnfn_t g = f;\n"].concat();
+    let later = "#define AMUDP_SPAWN_EXTRA_ENV\n";
+    let later = [later, udp, "int f(int n, int c, char **v, char **e);\namudp_spawnfn_t g = f;\n"].concat();
+    let both = [[mpi, udp].concat(), [udp, mpi].concat()];
+    for headers in [mpi, udp, &both[0], &both[1], "#include <am.h>\n", &own, &later] {
         fs::write(&source, format!("{headers}int main(void) {{ return 0; }}\n")).unwrap();
         for (language, standards) in
             [("c", ["c90", "c99", "c11", "gnu17"]), ("c++", ["c++98", "c++11", "c++17", "gnu++17"])]

@@ -2,8 +2,14 @@
 //! ([`server`]), and ends all of them once one has failed.
 //!
 //! The processes end with the thread that has called [`run`], in whatever way it ends: the kernel kills them.
+//!
+//! Ranks that others have started, on any host, connect to an [`entrance`] by an [`invitation`]. [`remote`] serves them.
 
+pub mod entrance;
+pub mod invitation;
+pub mod remote;
 pub mod server;
+mod service;
 
 use crate::place::{self, Place};
 use crate::pmi::DESCRIPTOR;
@@ -11,25 +17,24 @@ use netdyno_host::life::Life;
 use netdyno_host::tied;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Signal, kill_process};
-use server::{Answer, Misuse, Server, Stop};
+use server::Misuse;
+use service::{Service, Verdict};
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// The most processes of a launch: the most ranks of a job of global memory.
 pub const PROCS_AT_MOST: usize = 1 << 16;
 /// Time in which the processes must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time in which a process that has closed its socket ends, if it closed it by ending.
-const CLOSING: Duration = Duration::from_millis(500);
 /// Time in which a killed process ends after its sockets have been closed, which other processes notice and fail by.
 const NOTICING: Duration = Duration::from_millis(20);
 /// Interval between two calls of `stop`.
@@ -78,15 +83,20 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("all ranks ended with exit code 0"),
-            Self::Failed { rank, status } => match status.signal() {
-                Some(signal) => write!(f, "rank {rank} was killed by signal {signal}"),
-                None => write!(f, "rank {rank} ended with exit code {}", exit_code(*status)),
-            },
+            Self::Failed { rank, status } => write!(f, "rank {rank} {}", ended(status)),
             Self::Aborted { rank, code } => {
                 write!(f, "rank {rank} has aborted the job with exit code {code}")
             }
             Self::Stopped(signal) => write!(f, "signal {signal} has ended the launch"),
         }
+    }
+}
+
+/// Says how a process has ended.
+fn ended(status: &ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("was killed by signal {signal}"),
+        None => format!("ended with exit code {}", exit_code(*status)),
     }
 }
 
@@ -134,9 +144,42 @@ pub enum LaunchError {
         /// The reason.
         reason: &'static str,
     },
+    /// Ranks that others have started do not connect.
+    #[error("only {came} of {procs} ranks have connected to {address} within {} s: see whether they start and reach it", .within.as_secs())]
+    Absent {
+        /// Those that have come.
+        came: usize,
+        /// All.
+        procs: usize,
+        /// Where they connect.
+        address: SocketAddr,
+        /// The time that they had.
+        within: Duration,
+    },
+    /// A rank that others have started has ended or is not reached any more.
+    #[error("rank {0} has ended before the job")]
+    Lost(usize),
+    /// A command that starts ranks has failed.
+    #[error("'{name}' {}", ended(.status))]
+    Starter {
+        /// The command.
+        name: String,
+        /// Its exit status.
+        status: ExitStatus,
+    },
     /// A system call failed.
     #[error("cannot wait for the processes: {0}")]
     Wait(#[from] io::Error),
+}
+
+impl LaunchError {
+    /// Returns the exit code of a job that has ended by this error.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Starter { status, .. } => exit_code(*status),
+            _ => 1,
+        }
+    }
 }
 
 /// Starts `procs` processes, and waits for their end. `rank` returns the command of each rank; its standard input and
@@ -155,7 +198,7 @@ pub fn run(
     if !(1..=PROCS_AT_MOST).contains(&procs) {
         return Err(LaunchError::Procs(procs));
     }
-    let mut launch = Launch { ranks: Vec::new(), server: Server::new(space(), procs), told: None };
+    let mut launch = Launch { ranks: Vec::new(), service: Service::new(procs), told: None };
     for nth in 0..procs {
         launch.start(nth, procs, rank(nth))?;
     }
@@ -173,16 +216,10 @@ pub fn run(
     verdict.unwrap_or(Ok(End::Done))
 }
 
-/// Returns a name for the values of a launch that no other launch on this host has.
-fn space() -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    format!("netdyno-{}-{}", std::process::id(), now.as_nanos())
-}
-
 /// The processes of a launch. A drop kills those that still run.
 struct Launch {
     ranks: Vec<Rank>,
-    server: Server,
+    service: Service,
     /// When the processes were told to end.
     told: Option<Instant>,
 }
@@ -191,12 +228,7 @@ struct Rank {
     child: Child,
     /// A handle of the process until it has ended.
     life: Option<Life>,
-    /// The socket until the process has closed it.
-    socket: Option<UnixStream>,
-    closed: Option<Instant>,
 }
-
-type Verdict = Result<End, LaunchError>;
 
 impl Launch {
     fn start(&mut self, rank: usize, procs: usize, mut command: Command) -> Result<(), LaunchError> {
@@ -210,7 +242,8 @@ impl Launch {
             place::set(&mut command, Place { rank, procs }).env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             command.stdin(if rank == 0 { Stdio::inherit() } else { Stdio::null() });
             let child = tied::spawn(std::mem::replace(&mut command, Command::new("")), theirs)?;
-            self.ranks.push(Rank { child, life: None, socket: Some(socket), closed: None });
+            self.ranks.push(Rank { child, life: None });
+            self.service.connect(rank, socket.into());
             let started = &mut self.ranks[rank];
             started.life = Some(Life::of(started.child.id())?);
             Ok(())
@@ -237,7 +270,7 @@ impl Launch {
         let (readable, ended) = self.events()?;
         let mut verdict = None;
         for rank in readable {
-            if let Err(found) = self.listen(rank) {
+            if let Err(found) = self.service.listen(rank, self.told.is_some()) {
                 verdict.get_or_insert(found);
             }
         }
@@ -257,6 +290,8 @@ impl Launch {
         let mut failed = Vec::new();
         for rank in ended {
             let status = self.ranks[rank].reap()?;
+            // A process that it has left behind is not served.
+            self.service.close(rank);
             if !status.success() {
                 failed.push(End::Failed { rank, status });
             }
@@ -266,11 +301,9 @@ impl Launch {
 
     /// Waits for events. Returns the ranks with something to read, and those that have ended.
     fn events(&self) -> Result<(Vec<usize>, Vec<usize>), LaunchError> {
-        let sockets =
-            self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.socket.as_ref()?)));
         let lives = self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.life.as_ref()?)));
         let (of_sockets, mut fds): (Vec<usize>, Vec<PollFd<'_>>) =
-            sockets.map(|(nth, socket)| (nth, PollFd::new(socket, PollFlags::IN))).unzip();
+            self.service.sockets().map(|(nth, socket)| (nth, PollFd::new(socket, PollFlags::IN))).unzip();
         let (of_lives, of_ends): (Vec<usize>, Vec<PollFd<'_>>) =
             lives.map(|(nth, life)| (nth, PollFd::new(life, PollFlags::IN))).unzip();
         fds.extend(of_ends);
@@ -287,54 +320,9 @@ impl Launch {
         Ok((ready(&of_sockets, sockets), ready(&of_lives, lives)))
     }
 
-    /// Reads from the socket of a rank, and answers. Nothing is answered once the processes were told to end.
-    fn listen(&mut self, rank: usize) -> Result<(), Verdict> {
-        let mut bytes = [0; server::LONGEST_LINE];
-        let Some(socket) = &self.ranks[rank].socket else { return Ok(()) };
-        let len = match recv(socket, &mut bytes[..], RecvFlags::DONTWAIT) {
-            Ok((len, _)) => len,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-            // The process has ended before it had read all answers.
-            Err(_) => 0,
-        };
-        if len == 0 {
-            self.ranks[rank].close();
-            return Ok(());
-        }
-        if self.told.is_some() {
-            return Ok(());
-        }
-        match self.server.hear(rank, &bytes[..len]) {
-            Ok(answers) => answers.iter().try_for_each(|answer| self.answer(answer)).map_err(Err),
-            Err(Stop::Abort(code)) => Err(Ok(End::Aborted { rank, code })),
-            Err(Stop::Misuse(misuse)) => Err(Err(LaunchError::Misuse { rank, misuse })),
-        }
-    }
-
-    fn answer(&self, Answer { to, line }: &Answer) -> Result<(), LaunchError> {
-        let Some(socket) = &self.ranks[*to].socket else { return Ok(()) };
-        match send(socket, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(len) if len == line.len() => Ok(()),
-            Ok(_) | Err(Errno::AGAIN) => Err(LaunchError::Deaf(*to)),
-            // The process has closed its socket, which is seen when it is read.
-            Err(_) => Ok(()),
-        }
-    }
-
     /// Returns the error of a barrier in which ranks wait for one that does not come.
     fn deserted(&self) -> Option<LaunchError> {
-        let waiting = self.server.waiting()?;
-        let absent = |rank: usize| {
-            let of_rank = &self.ranks[rank];
-            let reason = match of_rank {
-                Rank { life: None, .. } => "ended",
-                _ if self.server.has_finalized(rank) => "finalized",
-                Rank { closed: Some(closed), .. } if closed.elapsed() > CLOSING => "closed its connection",
-                _ => return None,
-            };
-            (!self.server.is_in_barrier(rank)).then_some(LaunchError::Deserted { rank, waiting, reason })
-        };
-        (0..self.ranks.len()).find_map(absent)
+        self.service.deserted(|rank| !self.ranks[rank].is_running())
     }
 }
 
@@ -357,16 +345,10 @@ impl Rank {
         self.life.is_some()
     }
 
-    /// Takes the exit status of a process that has ended. A process that it has left behind is not served.
+    /// Takes the exit status of a process that has ended.
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.life = None;
-        self.close();
         Ok(status)
-    }
-
-    fn close(&mut self) {
-        self.socket = None;
-        self.closed.get_or_insert_with(Instant::now);
     }
 }

@@ -1,11 +1,13 @@
 //! Jobs: start, ranks, barrier, gathering, end.
 #![allow(non_snake_case, reason = "the names are those of the interface")]
 
+use crate::arguments::{Arguments, is_invited};
 use crate::code::Code;
 use crate::ending::kill;
 use crate::guard::{Out, answer, index, initialize, quietly, values};
 use crate::objects::{Bundle, Endpoint};
 use crate::refusal::{Refusal, refuse};
+use crate::spawning::ways::Spawn;
 use crate::{job, spawning, spmd};
 use netdyno_job::place::Place;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,12 +25,12 @@ struct Start {
 }
 
 impl Start {
-    fn run(self) -> Result<(), Refusal> {
+    fn run(self, invitation: Option<&str>) -> Result<(), Refusal> {
         let (bundle, endpoint) = (Out::new(self.bundle)?, Out::new(self.endpoint)?);
         if self.outstanding < 0 {
             return Err(refuse(Code::BadArg, "the depth of the network is negative"));
         }
-        let job = spmd::start()?;
+        let job = spmd::start(invitation)?;
         initialize();
         // SAFETY: the program has room for both handles, and for a number where the pointer is not NULL.
         unsafe {
@@ -51,7 +53,7 @@ unsafe extern "C" fn AMMPI_SPMDStartup(
     bundle: *mut *const Bundle,
     endpoint: *mut *const Endpoint,
 ) -> c_int {
-    answer("SPMDStartup", || Start { outstanding, id, bundle, endpoint }.run())
+    answer("SPMDStartup", || Start { outstanding, id, bundle, endpoint }.run(None))
 }
 
 /// The level of MPI that corresponds to what bundles allow: threads, one after the other in a bundle.
@@ -81,54 +83,38 @@ unsafe extern "C" fn AMUDP_SPMDStartup(
     argv: *mut *mut *mut c_char,
     ranks: c_int,
     outstanding: c_int,
-    spawn: Option<spawning::Spawn>,
+    spawn: Option<Spawn>,
     id: *mut u64,
     bundle: *mut *const Bundle,
     endpoint: *mut *const Endpoint,
 ) -> c_int {
     answer("SPMDStartup", || {
-        if !is_worker() {
-            // SAFETY: the program passes the arguments of `main`.
-            let arguments = unsafe { arguments(argc, argv) }?;
-            kill(spawning::spawn(&arguments, ranks, spawn)?);
+        // SAFETY: the program passes the arguments of `main`.
+        let mut arguments = unsafe { Arguments::of(argc, argv) };
+        let invitation = arguments.as_ref().and_then(Arguments::invitation);
+        if invitation.is_none() && !is_worker() {
+            let none = || refuse(Code::BadArg, "the arguments of main are NULL");
+            kill(spawning::spawn(&arguments.ok_or_else(none)?.all(), ranks, spawn)?);
         }
-        Start { outstanding, id, bundle, endpoint }.run()
+        Start { outstanding, id, bundle, endpoint }.run(invitation.as_deref())?;
+        if let Some(arguments) = arguments.as_mut().filter(|_| invitation.is_some()) {
+            arguments.remove_invitation();
+        }
+        Ok(())
     })
-}
-
-/// Reads the arguments of `main`.
-///
-/// # Safety
-/// They are those of `main`, or the pointers are NULL.
-unsafe fn arguments(
-    argc: *const c_int,
-    argv: *const *mut *mut c_char,
-) -> Result<Vec<std::ffi::OsString>, Refusal> {
-    use std::os::unix::ffi::OsStrExt;
-    if argc.is_null() || argv.is_null() {
-        return Err(refuse(Code::BadArg, "the arguments of main are NULL"));
-    }
-    // SAFETY: the caller says so.
-    let (count, first) = unsafe { (*argc, *argv) };
-    let count = usize::try_from(count).unwrap_or(0);
-    let argument = |at: usize| {
-        // SAFETY: the caller says so.
-        let text = unsafe { *first.add(at) };
-        // SAFETY: the caller says so.
-        (!text.is_null())
-            .then(|| std::ffi::OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()).to_owned())
-    };
-    Ok((0..count).map_while(argument).collect())
 }
 
 fn is_worker() -> bool {
     // Contradictory variables are told by the start.
-    !matches!(Place::of_this_process(), Ok(None))
+    job::job().is_some() || !matches!(Place::of_this_process(), Ok(None))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn AMX_SPMDIsWorker(_: *const *const c_char) -> c_int {
-    quietly(1, || c_int::from(is_worker()))
+unsafe extern "C" fn AMX_SPMDIsWorker(argv: *const *const c_char) -> c_int {
+    quietly(1, || {
+        // SAFETY: the program passes the arguments of `main`.
+        c_int::from(is_worker() || unsafe { is_invited(argv) })
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -45,6 +45,9 @@ int main(int argc, char **argv)
 {
     int from, to, total;
     start(argc, argv);
+#ifdef AMMPI
+    OK(AMMPI_SetEndpointCommunicator(&total));
+#endif
     total = ranks * MANY;
     all = malloc(total * sizeof *all);
     for (from = 0; from < 4; from++)

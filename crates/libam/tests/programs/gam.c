@@ -62,6 +62,8 @@ int main(int argc, char **argv)
     unsigned nth;
     int to, expected = 0;
     am_enable(argc, argv);
+    /* Transfers of more bytes follow. */
+    CHECK(am_max_size() == 65000 && am_max_size() < LONGEST);
     heap = malloc(10);
     to = (am_my_proc() + 1) % am_procs();
     am_barrier();

@@ -13,8 +13,10 @@ int main(int argc, char **argv)
     AMX_VerboseErrors = 1;
     if (getenv("NETDYNO_AM_ADDRESS") == NULL)
         OK(AMUDP_SetUDPInterface(loopback));
-    CHECK(AMUDP_Spawnfn_Desc[0].abbrev == 'L' && AMUDP_Spawnfn_Desc[0].fnptr == AMUDP_SPMDLocalSpawn);
-    CHECK(AMUDP_Spawnfn_Desc[1].abbrev == 0);
+    CHECK(AMUDP_Spawnfn_Desc[0].abbrev == 'S' && AMUDP_Spawnfn_Desc[0].fnptr == AMUDP_SPMDSshSpawn);
+    CHECK(AMUDP_Spawnfn_Desc[1].abbrev == 'L' && AMUDP_Spawnfn_Desc[1].fnptr == AMUDP_SPMDLocalSpawn);
+    CHECK(AMUDP_Spawnfn_Desc[2].abbrev == 'C' && AMUDP_Spawnfn_Desc[2].fnptr == AMUDP_SPMDCustomSpawn);
+    CHECK(AMUDP_Spawnfn_Desc[3].abbrev == 0);
     CHECK(AMX_SPMDIsWorker(argv) == (getenv("PMI_RANK") != NULL));
     code = AMX_SPMDStartup(&argc, &argv, 0, &id, &bundle, &endpoint);
     if (code != AM_OK)

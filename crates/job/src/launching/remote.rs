@@ -1,0 +1,243 @@
+//! The job of ranks that others have started, on any host: by a function of a program, by ssh, or by another launcher.
+//! They connect to an [`Entrance`] and get their ranks in the order in which they come.
+
+use super::entrance::Entrance;
+use super::service::{Service, Verdict};
+use super::{End, GRACE, LOOK, LaunchError, PROCS_AT_MOST};
+use crate::place::variables;
+use crate::pmi::ABORTED;
+use netdyno_host::life::Life;
+use netdyno_host::tied;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process that starts ranks, such as ssh. A drop kills it.
+#[derive(Debug)]
+pub struct Starter {
+    name: String,
+    child: Child,
+    /// A handle of the process until it has ended.
+    life: Option<Life>,
+}
+
+impl Starter {
+    /// Runs a command that starts ranks. It has no standard input. `name` is what errors call it. The process ends with
+    /// the calling thread.
+    ///
+    /// # Errors
+    /// Returns an I/O error if the command cannot be run.
+    pub fn run(name: String, mut command: Command) -> io::Result<Self> {
+        for variable in variables() {
+            command.env_remove(variable);
+        }
+        command.stdin(Stdio::null());
+        // The process needs no descriptor. It inherits that of nothing.
+        let child = tied::spawn(command, OwnedFd::from(File::open("/dev/null")?))?;
+        let mut starter = Self { name, child, life: None };
+        starter.life = Some(Life::of(starter.child.id())?);
+        Ok(starter)
+    }
+
+    /// Takes the exit status of a process that has ended. Returns its error.
+    fn reap(&mut self) -> io::Result<Option<LaunchError>> {
+        let status = self.child.wait()?;
+        self.life = None;
+        let name = || self.name.clone();
+        Ok((!status.success()).then(|| LaunchError::Starter { name: name(), status }))
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        // Both fail if the process was waited for already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lets `procs` ranks in, serves PMI to them, and waits for their end and that of `starters`. The ranks must have come
+/// `within` this time. Ranks that come later are refused.
+///
+/// Once a rank has failed, the others are told to end, and the starters get SIGTERM after 2 s, and SIGKILL 2 s later.
+///
+/// # Errors
+/// Returns an error if ranks do not come, are lost, or do not keep the protocol, or if a starter fails.
+pub fn serve(entrance: Entrance, procs: usize, starters: Vec<Starter>, within: Duration) -> Verdict {
+    if !(1..=PROCS_AT_MOST).contains(&procs) {
+        return Err(LaunchError::Procs(procs));
+    }
+    let address = entrance.invitation().address;
+    let mut job = Job {
+        entrance: Some(entrance),
+        address,
+        within,
+        began: Instant::now(),
+        came: 0,
+        procs,
+        service: Service::new(procs),
+        starters,
+        told: None,
+    };
+    let mut verdict = None;
+    while job.is_running() {
+        if verdict.is_some() {
+            job.tell();
+        }
+        let seen = job.look()?;
+        verdict = verdict.or(seen);
+    }
+    verdict.unwrap_or(Ok(End::Done))
+}
+
+struct Job {
+    /// The port until all ranks have come.
+    entrance: Option<Entrance>,
+    address: SocketAddr,
+    within: Duration,
+    began: Instant,
+    came: usize,
+    procs: usize,
+    service: Service,
+    starters: Vec<Starter>,
+    /// When the ranks were told to end.
+    told: Option<Instant>,
+}
+
+/// What can be read.
+struct Events {
+    entrance: bool,
+    ranks: Vec<usize>,
+    starters: Vec<usize>,
+}
+
+impl Job {
+    /// Reports whether something is to be waited for. A rank that was told to end has a while for it.
+    fn is_running(&self) -> bool {
+        let starters = self.starters.iter().any(|starter| starter.life.is_some());
+        let ranks = self.service.sockets().next().is_some();
+        match self.told {
+            None => self.entrance.is_some() || ranks || starters,
+            Some(told) => starters || ranks && told.elapsed() < GRACE,
+        }
+    }
+
+    /// Tells the ranks and the starters to end: first a word, after a while SIGTERM, then SIGKILL.
+    fn tell(&mut self) {
+        let signal = match self.told.map(|told| told.elapsed()) {
+            None => {
+                self.told = Some(Instant::now());
+                self.entrance = None;
+                for (_, socket) in self.service.sockets() {
+                    // A rank that is gone needs to be told nothing.
+                    let _ = send(socket, ABORTED.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                    let _ = shutdown(socket, Shutdown::Write);
+                }
+                return;
+            }
+            Some(passed) if passed > 2 * GRACE => Signal::KILL,
+            Some(passed) if passed > GRACE => Signal::TERM,
+            Some(_) => return,
+        };
+        for starter in self.starters.iter().filter(|starter| starter.life.is_some()) {
+            // A process that has ended is not yet waited for, so that its number is not another one's.
+            let _ = kill_process(Pid::from_child(&starter.child), signal);
+        }
+    }
+
+    /// Waits for the next events and takes them. Returns the verdict on the job if it must end.
+    fn look(&mut self) -> Result<Option<Verdict>, LaunchError> {
+        let events = self.events()?;
+        let mut verdict = None;
+        for rank in events.ranks {
+            if let Err(found) = self.service.listen(rank, self.told.is_some()) {
+                verdict.get_or_insert(found);
+            }
+        }
+        if events.entrance {
+            self.admit();
+        }
+        let mut failed = None;
+        for starter in events.starters {
+            failed = failed.or(self.starters[starter].reap()?);
+        }
+        let error = || self.lost().or(failed).or_else(|| self.absent());
+        Ok(verdict.or_else(|| error().map(Err)))
+    }
+
+    /// Returns the error of a rank that has gone.
+    fn lost(&self) -> Option<LaunchError> {
+        let lost = self.service.lost().map(LaunchError::Lost);
+        lost.or_else(|| self.service.deserted(|_| false))
+    }
+
+    /// Returns the error of ranks that have not come in time.
+    fn absent(&self) -> Option<LaunchError> {
+        let Self { came, procs, address, within, .. } = *self;
+        let is_late = self.entrance.is_some() && self.began.elapsed() > within;
+        is_late.then_some(LaunchError::Absent { came, procs, address, within })
+    }
+
+    /// Waits for events.
+    fn events(&self) -> Result<Events, LaunchError> {
+        let mut fds = Vec::new();
+        if let Some(entrance) = &self.entrance {
+            let (listener, callers) = entrance.port();
+            fds.push(readable(listener));
+            fds.extend(callers.map(readable));
+        }
+        let of_entrance = fds.len();
+        let ranks: Vec<usize> = self.service.sockets().map(|(rank, _)| rank).collect();
+        fds.extend(self.service.sockets().map(|(_, socket)| readable(socket)));
+        let lives = self.starters.iter().enumerate();
+        let lives = lives.filter_map(|(nth, starter)| Some((nth, starter.life.as_ref()?)));
+        let starters: Vec<usize> = lives.clone().map(|(nth, _)| nth).collect();
+        fds.extend(lives.map(|(_, life)| readable(life)));
+        let is_ready: Vec<bool> = match poll(&mut fds, Some(&Timespec::try_from(LOOK).unwrap_or_default())) {
+            Ok(_) => fds.iter().map(|fd| !fd.revents().is_empty()).collect(),
+            Err(Errno::INTR) => vec![false; fds.len()],
+            Err(error) => return Err(LaunchError::Wait(error.into())),
+        };
+        let (entrance, rest) = is_ready.split_at(of_entrance);
+        let (of_ranks, of_starters) = rest.split_at(ranks.len());
+        let ready = |all: Vec<usize>, is_ready: &[bool]| {
+            all.into_iter().zip(is_ready).filter(|(_, is_ready)| **is_ready).map(|(nth, _)| nth).collect()
+        };
+        Ok(Events {
+            entrance: entrance.contains(&true),
+            ranks: ready(ranks, of_ranks),
+            starters: ready(starters, of_starters),
+        })
+    }
+
+    /// Gives those that have shown the key their ranks. The port closes behind the last one.
+    fn admit(&mut self) {
+        let Some(entrance) = &mut self.entrance else { return };
+        for socket in entrance.admit() {
+            if self.came < self.procs && self.welcome(&socket) {
+                self.service.connect(self.came, socket.into());
+                self.came += 1;
+            }
+        }
+        if self.came == self.procs {
+            self.entrance = None;
+        }
+    }
+
+    /// Tells a rank its place. Returns whether that is possible.
+    fn welcome(&self, socket: &TcpStream) -> bool {
+        let line = format!("cmd=place rank={} size={}\n", self.came, self.procs);
+        send(socket, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) == Ok(line.len())
+    }
+}
+
+fn readable<'a>(descriptor: &'a (impl AsFd + 'a)) -> PollFd<'a> {
+    PollFd::new(descriptor, PollFlags::IN)
+}
