@@ -136,7 +136,7 @@ impl World {
         self.state.stored = 0;
         // Separates the stores before the call from those of ranks that go on, which must not be forgotten here.
         self.barrier()?;
-        failure.map_or(Ok(()), |failure| Err(Error::refused(failure)))
+        failure.map_or(Ok(()), |failure| Err(self.refused(failure)))
     }
 
     /// Adds to a word and returns its old value. The offset is a multiple of eight.
@@ -220,6 +220,14 @@ impl World {
     /// Waits for all operations of a kind, and returns the first error that came back to them.
     pub(crate) fn complete(&mut self, completion: Completion) -> Result<(), Error> {
         let failure = self.failure_of(completion)?;
-        failure.map_or(Ok(()), |failure| Err(Error::refused(failure)))
+        failure.map_or(Ok(()), |failure| Err(self.refused(failure)))
+    }
+
+    /// Returns the error of a refused operation. A target that does not understand a request ends the job.
+    fn refused(&mut self, failure: Failure) -> Error {
+        match Error::refused(failure) {
+            Error::Misbehaved(rank) => self.end_by_misuse(rank),
+            error => error,
+        }
     }
 }

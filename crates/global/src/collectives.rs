@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::state::TREE;
 use crate::world::World;
 use netdyno_protocol::global::collective::{Mismatch, Step};
-use netdyno_protocol::global::message::{Collective, Combination, LONGEST_VALUE};
+use netdyno_protocol::global::message::{Collective, Combination, Direction, LONGEST_VALUE};
+use netdyno_protocol::global::tree::Tree;
 
 /// Number of words in a tree message.
 const WORDS: usize = LONGEST_VALUE / 8;
@@ -80,7 +81,12 @@ impl World {
         loop {
             match self.state.collectives.step() {
                 Ok(Step::Done(value)) => return Ok(value),
-                Ok(Step::Wait) => self.wait_once()?,
+                Ok(Step::Wait) => {
+                    if self.state.has_any_left {
+                        self.check_attendance(collective)?;
+                    }
+                    self.wait_once()?;
+                }
                 Ok(Step::Send { to, direction }) => {
                     let Some(message) = self.state.collectives.message(direction) else { continue };
                     let ([first, sequence], value) = message.encode();
@@ -90,5 +96,22 @@ impl World {
                 Err(Mismatch { sequence, rank }) => return Err(self.fail(Error::Mismatch { rank, sequence })),
             }
         }
+    }
+
+    /// Checks that no rank has finished whose message the running collective may wait for. Messages of a rank arrive in
+    /// order, so that none comes any more.
+    #[cold]
+    fn check_attendance(&mut self, collective: Collective) -> Result<(), Error> {
+        let root = match collective {
+            Collective::Barrier | Collective::AllReduce { .. } => 0,
+            Collective::Broadcast { root } | Collective::Reduce { root, .. } => root,
+        };
+        let tree = Tree::new(self.rank(), self.ranks(), root);
+        let has_left = |rank: &u32| self.state.has_left[*rank as usize];
+        let Some(rank) = tree.parent().into_iter().chain(tree.children()).find(has_left) else {
+            return Ok(());
+        };
+        let sequence = self.state.collectives.message(Direction::Up).map_or(0, |message| message.sequence);
+        Err(self.fail(Error::Mismatch { rank, sequence }))
     }
 }

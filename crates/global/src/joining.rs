@@ -55,6 +55,9 @@ impl World {
     /// Intel MPI, `srun --mpi=pmi2`, or Flux.
     /// Without a launcher this process is the only rank.
     ///
+    /// A launcher ends the ranks of a job once one has failed. So a rank that has lost another one gives the launcher 2 s to
+    /// end it, before it returns [`Error::PeerLost`](crate::Error::PeerLost).
+    ///
     /// # Errors
     /// Returns an error if the launcher offers no PMI version 1 or fails, or if a rank cannot be reached.
     pub fn launched(config: Config) -> Result<Self, JoinError> {
@@ -66,7 +69,8 @@ impl World {
         }
         let mut pmi = Pmi::open(place)?;
         let [rank, ranks] = [place.rank, place.procs].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        Self::join(config, rank, ranks, |mine| Ok(pmi.gather(mine)?))
+        let (joining, all) = opened(config, rank, ranks, |mine| Ok(pmi.gather(mine)?))?;
+        Joining { has_launcher: true, ..joining }.join(&all)
     }
 
     /// Joins a job as `rank` of `ranks`. `gather` is called twice at every rank: it gives bytes to all ranks, and returns
@@ -78,19 +82,9 @@ impl World {
         config: Config,
         rank: u32,
         ranks: u32,
-        mut gather: impl FnMut(&[u8]) -> Gathered,
+        gather: impl FnMut(&[u8]) -> Gathered,
     ) -> Result<Self, JoinError> {
-        if rank >= ranks || ranks > RANKS_AT_MOST {
-            return Err(JoinError::Place { rank, ranks });
-        }
-        let here = Host::of_this_process();
-        let all = gathered(&mut gather, &here.written(), ranks)?;
-        let hosts: Vec<Host> = all.iter().map(|bytes| Host::read(bytes)).collect();
-        let is_here = |other: &Host| other.name == here.name;
-        let am = given_way(config.am, hosts.iter().filter(|host| is_here(host)));
-        let wire = |host| config.wire.unwrap_or(if is_here(host) { Wire::Shm } else { Wire::Udp });
-        let joining = Joining::over(am, rank, hosts.iter().map(wire))?;
-        let all = gathered(&mut gather, &joining.addresses(), ranks)?;
+        let (joining, all) = opened(config, rank, ranks, gather)?;
         joining.join(&all)
     }
 }
@@ -104,6 +98,8 @@ pub struct Joining {
     rank: u32,
     peer_timeout: Duration,
     wait: Wait,
+    /// Whether a launcher has started this rank.
+    has_launcher: bool,
 }
 
 impl Joining {
@@ -130,7 +126,7 @@ impl Joining {
             let is_self = ports.len() == rank as usize;
             ports.push(if is_self { None } else { Some(endpoint.open_port(wire)?) });
         }
-        Ok(Self { endpoint, ports, rank, peer_timeout: am.peer_timeout, wait: am.wait })
+        Ok(Self { endpoint, ports, rank, peer_timeout: am.peer_timeout, wait: am.wait, has_launcher: false })
     }
 
     /// Returns the addresses of the ports, for all other ranks.
@@ -148,7 +144,7 @@ impl Joining {
     /// # Errors
     /// Returns an error if a rank cannot be reached.
     pub fn join(self, all: &[Vec<u8>]) -> Result<World, JoinError> {
-        let Self { mut endpoint, ports, rank, peer_timeout, wait } = self;
+        let Self { mut endpoint, ports, rank, peer_timeout, wait, has_launcher } = self;
         let ranks = ports.len() as u32;
         let mut neighbours = Vec::new();
         for (other, port) in ports.into_iter().enumerate() {
@@ -171,12 +167,35 @@ impl Joining {
             asked: Instant::now(),
             polls_per_ask: if wait == Wait::Spin { SPINS_PER_ASK } else { 0 },
             polls_until_ask: 0,
+            has_launcher,
             fatal: None,
         };
         // A rank that goes on early may not end before the others have connected to it.
         world.barrier().map_err(|error| JoinError::Exchange(error.into()))?;
         Ok(world)
     }
+}
+
+/// Opens the ports of a rank: shared memory to ranks of its host, and UDP to others, unless the configuration has a
+/// transport. Returns the addresses of all ranks, too.
+fn opened(
+    config: Config,
+    rank: u32,
+    ranks: u32,
+    mut gather: impl FnMut(&[u8]) -> Gathered,
+) -> Result<(Joining, Vec<Vec<u8>>), JoinError> {
+    if rank >= ranks || ranks > RANKS_AT_MOST {
+        return Err(JoinError::Place { rank, ranks });
+    }
+    let here = Host::of_this_process();
+    let all = gathered(&mut gather, &here.written(), ranks)?;
+    let hosts: Vec<Host> = all.iter().map(|bytes| Host::read(bytes)).collect();
+    let is_here = |other: &Host| other.name == here.name;
+    let am = given_way(config.am, hosts.iter().filter(|host| is_here(host)));
+    let wire = |host| config.wire.unwrap_or(if is_here(host) { Wire::Shm } else { Wire::Udp });
+    let joining = Joining::over(am, rank, hosts.iter().map(wire))?;
+    let all = gathered(&mut gather, &joining.addresses(), ranks)?;
+    Ok((joining, all))
 }
 
 fn gathered(

@@ -87,6 +87,8 @@ pub(crate) struct State {
     pub attached: HashMap<(u32, u32), Remote>,
     /// Whether each rank has finished.
     pub has_left: Vec<bool>,
+    /// Whether any other rank has finished.
+    pub has_any_left: bool,
     /// Present once a handler has learnt that the job cannot go on.
     pub stop: Option<Stop>,
     pub traffic: Traffic,
@@ -105,6 +107,7 @@ impl State {
             key: None,
             attached: HashMap::new(),
             has_left: vec![false; ranks as usize],
+            has_any_left: false,
             stop: None,
             traffic: Traffic::default(),
             out: Vec::new(),
@@ -163,6 +166,7 @@ pub(crate) fn handlers() -> Handlers<State> {
     handlers.on_request(LEAVE, |state: &mut State, request| {
         let from = state.rank_of(request.peer());
         state.has_left[from as usize] = true;
+        state.has_any_left = true;
     });
     handlers.on_request(LOST, |state: &mut State, request| {
         let from = state.rank_of(request.peer());

@@ -7,7 +7,8 @@ use crate::traffic::Traffic;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::message::{SEGMENTS, Words};
 use netdyno_protocol::global::{GlobalPointer, Refusal, Segments, check};
-use netdyno_stack::am::{Endpoint, PeerId, PeerLost, PeerStatistics, RequestError, Strays};
+use netdyno_stack::am::{Endpoint, Loss, PeerId, PeerLost, PeerStatistics, RequestError, Strays};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a call that waits.
@@ -15,6 +16,11 @@ const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 /// The longest time in which a rank tells the others that it has lost one. A rank that makes calls takes the message at
 /// once, and one that computes for longer learns less.
 const TELLING_AT_MOST: Duration = Duration::from_secs(1);
+/// The time that a launcher has to end a rank that has lost another one. The launcher sees the end of a process as soon as
+/// the ranks do. It takes some milliseconds, and some hundred on a busy machine.
+const LAUNCHER_TIME: Duration = Duration::from_secs(2);
+/// The time between two polls meanwhile.
+const LAUNCHER_STEP: Duration = Duration::from_millis(5);
 
 /// A rank in its job. Other ranks access its segments while it makes calls; [`World::poll`] serves them without any
 /// other effect. A rank that makes no call for the peer timeout counts as lost.
@@ -32,6 +38,8 @@ pub struct World {
     /// Polls that find nothing, between two looks whether to ask.
     pub(crate) polls_per_ask: u32,
     pub(crate) polls_until_ask: u32,
+    /// Whether a launcher has started this rank.
+    pub(crate) has_launcher: bool,
     /// The error after which the job cannot go on.
     pub(crate) fatal: Option<Error>,
 }
@@ -269,13 +277,35 @@ impl World {
     fn end_by_loss(&mut self, rank: u32, lost: PeerLost) -> Error {
         let error = self.fail(Error::PeerLost { rank, lost });
         if !self.state.has_left[rank as usize] {
-            self.tell_of_loss(rank, lost);
+            self.tell_of_loss(rank, lost.loss);
+            if self.has_launcher {
+                self.await_launcher();
+            }
         }
         error
     }
 
-    fn tell_of_loss(&mut self, lost_rank: u32, lost: PeerLost) {
-        let words = loss::written(lost_rank, lost.loss);
+    /// Gives the launcher time to end this rank. A launcher ends all ranks once one has failed, and names that one. So the
+    /// program reports the loss only if the launcher knows of no failure. The others learn of the loss meanwhile.
+    fn await_launcher(&mut self) {
+        let until = Instant::now() + LAUNCHER_TIME;
+        while Instant::now() < until {
+            // Other losses change nothing now.
+            let _ = self.endpoint.poll(&mut self.state);
+            // Leaves the processor to the launcher, whatever the wait policy is.
+            thread::sleep(LAUNCHER_STEP);
+        }
+    }
+
+    /// Ends the job at this rank because another one has broken the protocol. Keeps the error, and tells the other ranks.
+    pub(crate) fn end_by_misuse(&mut self, rank: u32) -> Error {
+        let error = self.fail(Error::Misbehaved(rank));
+        self.tell_of_loss(rank, Loss::Misbehaved);
+        error
+    }
+
+    fn tell_of_loss(&mut self, lost_rank: u32, loss: Loss) {
+        let words = loss::written(lost_rank, loss);
         let until = Instant::now() + TELLING_AT_MOST;
         let mut untold: Vec<u32> = (0..self.ranks()).filter(|&rank| rank != lost_rank).collect();
         loop {
@@ -311,7 +341,7 @@ impl World {
     #[inline(never)]
     fn fatal_error(&mut self) -> Result<(), Error> {
         match self.state.stop.filter(|_| self.fatal.is_none()) {
-            Some(Stop::Misbehaved(rank)) => _ = self.fail(Error::Misbehaved(rank)),
+            Some(Stop::Misbehaved(rank)) => _ = self.end_by_misuse(rank),
             Some(Stop::Lost(rank, loss)) => {
                 if let Ok(peer) = self.neighbour(rank) {
                     let unresolved = self.endpoint.in_flight(peer);

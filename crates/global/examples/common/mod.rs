@@ -10,6 +10,8 @@ use netdyno_global::{Combination, World};
 use netdyno_job::place;
 use netdyno_measure::show;
 use std::error::Error;
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The reason why a program ends without a result.
@@ -53,7 +55,7 @@ pub fn main(program: &Program) -> ExitCode {
         Err(error) => {
             // All ranks have the same command line.
             if !place::has_elder_here() {
-                eprintln!("error: {error}");
+                report(&error);
             }
             return ExitCode::from(2);
         }
@@ -62,10 +64,17 @@ pub fn main(program: &Program) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error}");
+            report(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes an error to standard error as one line, in one piece: other ranks write there, too, and a launcher may end this one
+/// meanwhile.
+fn report(error: &impl Display) {
+    // Without a standard error there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());
 }
 
 /// Runs a program and returns whether its result is right. Rank 0 prints the result.
@@ -83,7 +92,7 @@ fn run(program: &Program, arguments: &Arguments) -> Result<bool, Failure> {
         return Ok(wrong == 0);
     }
     if wrong > 0 {
-        eprintln!("error: {size}: the result of {wrong} of them is wrong: report this with the command line");
+        report(&format!("{size}: the result of {wrong} of them is wrong: report this with the command line"));
         return Ok(false);
     }
     let rate = show::per_second(work as f64 / part.seconds());

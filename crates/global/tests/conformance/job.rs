@@ -2,7 +2,8 @@
 
 use crate::{cables, killed, launched};
 use netdyno_global::am::{self, Faults, Wait, Wire};
-use netdyno_global::{Config, Error, World};
+use netdyno_global::{Config, Error, Joining, World};
+use std::io::Write;
 use std::net::Ipv4Addr;
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
@@ -18,6 +19,9 @@ pub enum Transport {
     Xdp,
 }
 
+/// The environment variable that makes tests in namespaces mandatory.
+const REQUIRED: &str = "NETDYNO_NAMESPACES";
+
 /// The most ranks of a test.
 const RANKS_AT_MOST: u8 = 8;
 
@@ -25,7 +29,38 @@ impl Transport {
     /// Prepares this thread for a test. Returns `false` if this machine does not allow that. A rank that a test has started
     /// is prepared as the test is.
     pub fn is_ready(self) -> bool {
-        self != Self::Xdp || killed::is_rank() || launched::is_rank() || cables::connect(RANKS_AT_MOST)
+        let is_rank = killed::is_rank() || launched::is_rank();
+        self != Self::Xdp || is_rank || (cables::connect(RANKS_AT_MOST) && self.opens())
+    }
+
+    /// Reports whether a rank can open its ports. A machine may permit namespaces and refuse AF_XDP.
+    fn opens(self) -> bool {
+        let opened = Joining::open(self.config(0).am, 0, 2, self.wire());
+        if let Err(error) = &opened {
+            assert!(std::env::var_os(REQUIRED).is_none(), "no AF_XDP: {error}");
+            // The message bypasses the capture of the test harness.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: nothing was tested over AF_XDP: {error}");
+        }
+        opened.is_ok()
+    }
+
+    /// Returns the name of a test over this transport, for the filter of the test harness.
+    pub fn test(self, function: &str) -> String {
+        let module = match self {
+            Self::Shm => "shm",
+            Self::Udp => "udp",
+            Self::BadUdp => "bad_udp",
+            Self::Xdp => "xdp",
+        };
+        format!("{module}::{function}")
+    }
+
+    pub fn wire(self) -> Wire {
+        match self {
+            Self::Shm => Wire::Shm,
+            Self::Udp | Self::BadUdp => Wire::Udp,
+            Self::Xdp => Wire::Xdp,
+        }
     }
 
     pub fn config(self, rank: u32) -> Config {
@@ -36,11 +71,9 @@ impl Transport {
             .peer_timeout(Duration::from_secs(10))
             .faults(faults)
             .seed(u64::from(rank));
-        match self {
-            Self::Shm => Config::default().am(am).wire(Wire::Shm),
-            Self::Udp | Self::BadUdp => Config::default().am(am).wire(Wire::Udp),
-            Self::Xdp => Config::default().am(am.bind((Ipv4Addr::UNSPECIFIED, 0).into())).wire(Wire::Xdp),
-        }
+        // An AF_XDP socket chooses an interface.
+        let am = if self == Self::Xdp { am.bind((Ipv4Addr::UNSPECIFIED, 0).into()) } else { am };
+        Config::default().am(am).wire(self.wire())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A rank that ends without a word. Ranks are processes: the test binary is started again with a rank.
 
 use crate::job::Transport;
+use crate::shared_memory;
 use netdyno_global::{Error, World};
 use rustix::process::{Signal, getpid, kill_process};
 use std::ffi::{OsStr, OsString};
@@ -20,10 +21,58 @@ const KILLED: i32 = 9;
 const TOLD: i32 = 40;
 /// Only a call that never ends takes this long.
 const TOO_LONG: Duration = Duration::from_secs(120);
+/// Interval between two looks at files and processes.
+const LOOK: Duration = Duration::from_millis(5);
+/// The peer timeout of a rank.
+const PEER_TIMEOUT: Duration = Duration::from_secs(4);
+/// A call returns the loss of a rank within 1.25 peer timeouts. On a busy machine the ranks themselves may wait for a
+/// processor, so that the test allows for three, and 20 s.
+const TOLD_WITHIN: Duration = Duration::from_secs(3 * PEER_TIMEOUT.as_secs() + 20);
 
 /// Reports whether this process is a rank that a test has started.
 pub fn is_rank() -> bool {
     std::env::var_os(RANK).is_some()
+}
+
+/// The processes of a job. A drop kills those that still run.
+struct Ranks(Vec<Child>);
+
+impl Ranks {
+    /// Starts this test again as the ranks of a job with this folder.
+    fn start(test: &str, folder: &Path) -> Self {
+        let start = |rank: u32| {
+            Command::new(std::env::current_exe().unwrap())
+                .args([test, "--exact", "--nocapture"])
+                .envs([(RANK, rank.to_string()), (FOLDER, folder.display().to_string())])
+                .env("TMPDIR", folder)
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        Self((0..RANKS).map(start).collect())
+    }
+
+    /// Waits for the end of all ranks, and returns their outputs, which are short.
+    fn end(mut self) -> Vec<Output> {
+        let until = Instant::now() + TOO_LONG;
+        let runs = |rank: &mut Child| rank.try_wait().unwrap().is_none();
+        while self.0.iter_mut().any(runs) {
+            assert!(Instant::now() < until, "a rank waits for ever for one that was killed");
+            std::thread::sleep(LOOK);
+        }
+        std::mem::take(&mut self.0).into_iter().map(|rank| rank.wait_with_output().unwrap()).collect()
+    }
+}
+
+impl Drop for Ranks {
+    fn drop(&mut self) {
+        for rank in &mut self.0 {
+            // Both fail if the process was waited for already.
+            let _ = rank.kill();
+            let _ = rank.wait();
+        }
+    }
 }
 
 pub fn a_killed_rank_ends_the_others(transport: Transport) {
@@ -32,24 +81,8 @@ pub fn a_killed_rank_ends_the_others(transport: Transport) {
         let folder = PathBuf::from(std::env::var(FOLDER).unwrap());
         std::process::exit(survive(transport, rank, &folder));
     }
-    let folder = std::env::temp_dir().join(format!("netdyno-global-{}-{transport:?}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let test = std::thread::current().name().unwrap().to_owned();
-    let start = |rank: u32| {
-        Command::new(std::env::current_exe().unwrap())
-            .args([&test, "--exact", "--nocapture"])
-            .envs([(RANK, rank.to_string()), (FOLDER, folder.display().to_string())])
-            .env("TMPDIR", &folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
-    let children: Vec<Child> = (0..RANKS).map(start).collect();
-    let outputs: Vec<Output> = children.into_iter().map(end).collect();
-    let files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
-    let left: Vec<OsString> = files.filter(|name| !is_of_gather(name)).collect();
-    std::fs::remove_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = Ranks::start(&transport.test("a_killed_rank_ends_the_others"), folder.path()).end();
     for (rank, output) in (0..).zip(&outputs) {
         let said = String::from_utf8_lossy(&output.stderr);
         if rank == VICTIM {
@@ -60,21 +93,10 @@ pub fn a_killed_rank_ends_the_others(transport: Transport) {
         assert_eq!(said.lines().count(), 1, "rank {rank}: {said}");
         assert!(said.starts_with(&format!("error: rank {VICTIM} is lost: ")), "rank {rank}: {said}");
     }
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+    let left: Vec<OsString> = files.filter(|name| !is_of_gather(name)).collect();
     assert_eq!(left, Vec::<OsString>::new(), "a rank has left files");
-    assert_eq!(processes_of(&folder), Vec::<PathBuf>::new(), "a rank has left processes");
-}
-
-/// Waits for a child, and returns its output, which is short.
-fn end(mut child: Child) -> Output {
-    let until = Instant::now() + TOO_LONG;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > until {
-            child.kill().unwrap();
-            panic!("a rank waits for ever for one that was killed: {:?}", child.wait_with_output().unwrap());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    child.wait_with_output().unwrap()
+    assert_eq!(processes_of(folder.path()), Vec::<PathBuf>::new(), "a rank has left processes");
 }
 
 /// Returns the processes of the job with this folder. They have it in their environment.
@@ -88,18 +110,10 @@ fn processes_of(folder: &Path) -> Vec<PathBuf> {
     processes.filter(is_of_job).collect()
 }
 
-/// Returns the files that this process maps and shares with others (proc(5), `maps`). Memory without a name is none.
-fn shared_files() -> Vec<String> {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let shared = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|mode| mode.ends_with('s')));
-    let paths = shared.filter_map(|line| line.find('/').map(|at| line[at..].to_owned()));
-    paths.filter(|path| Path::new(path).exists()).collect()
-}
-
 /// Joins, loses the victim, and returns the exit code.
 fn survive(transport: Transport, rank: u32, folder: &Path) -> i32 {
     let mut config = transport.config(rank);
-    config.am.peer_timeout = Duration::from_secs(2);
+    config.am.peer_timeout = PEER_TIMEOUT;
     let mut nth = 0;
     let mut world = World::join(config, rank, RANKS, |mine| {
         nth += 1;
@@ -108,12 +122,15 @@ fn survive(transport: Transport, rank: u32, folder: &Path) -> i32 {
     .unwrap();
     world.barrier().unwrap();
     // A file that a killed rank shares would stay.
-    assert_eq!(shared_files(), Vec::<String>::new());
+    assert_eq!(shared_memory::files(&shared_memory::of(std::process::id())), Vec::<&str>::new());
     if rank == VICTIM {
         kill_process(getpid(), Signal::KILL).unwrap();
     }
     // Every rank waits, although no request to the victim is outstanding.
+    let began = Instant::now();
     let error = world.barrier().unwrap_err();
+    let took = began.elapsed();
+    assert!(took < TOLD_WITHIN, "{took:?}: {error:?}");
     assert!(matches!(error, Error::PeerLost { rank: VICTIM, .. }), "{error:?}");
     assert_eq!(world.barrier(), Err(error.clone()));
     // As a program does. The test harness captures nothing here.
@@ -134,11 +151,13 @@ fn gather(folder: &Path, nth: u32, rank: u32, mine: &[u8]) -> Vec<Vec<u8>> {
     let unfinished = folder.join(format!("{nth}-{rank}-unfinished"));
     std::fs::write(&unfinished, mine).unwrap();
     std::fs::rename(unfinished, path(rank)).unwrap();
+    let until = Instant::now() + TOO_LONG;
     let read = |rank| loop {
         match std::fs::read(path(rank)) {
             Ok(bytes) => return bytes,
-            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            Err(error) => assert!(Instant::now() < until, "rank {rank} does not come: {error}"),
         }
+        std::thread::sleep(LOOK);
     };
     (0..RANKS).map(read).collect()
 }

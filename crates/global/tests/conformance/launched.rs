@@ -3,6 +3,7 @@
 use crate::job::Transport;
 use netdyno_global::{Combination, GlobalPointer, World};
 use netdyno_job::launching::{End, run};
+use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,18 +17,19 @@ pub fn is_rank() -> bool {
     std::env::var_os(RANKS).is_some()
 }
 
-/// Launches this test again as so many ranks, and returns how they ended.
-fn launched(ranks: u32) -> End {
-    let test = std::thread::current().name().unwrap().to_owned();
+/// Launches a test again as so many ranks. Returns how they ended, and what they have written to their standard error.
+fn launched(test: &str, ranks: u32) -> (End, String) {
+    let errors = tempfile::NamedTempFile::new().unwrap();
     let rank = |_| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([&test, "--exact", "--nocapture"]).env(RANKS, ranks.to_string());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.args([test, "--exact", "--nocapture"]).env(RANKS, ranks.to_string());
+        let errors = OpenOptions::new().append(true).open(errors.path()).unwrap();
+        command.stdout(Stdio::null()).stderr(errors);
         command
     };
     let began = Instant::now();
     let end = run(ranks as usize, rank, || (began.elapsed() > TOO_LONG).then_some(15));
-    end.unwrap()
+    (end.unwrap(), std::fs::read_to_string(errors.path()).unwrap())
 }
 
 /// Joins the job, if this process is a rank of one.
@@ -40,7 +42,11 @@ fn joined(transport: Transport) -> Option<World> {
 
 pub fn launched_ranks_share_memory(transport: Transport) {
     let Some(mut world) = joined(transport) else {
-        return [1, 2, 5, 8].into_iter().for_each(|ranks| assert_eq!(launched(ranks), End::Done));
+        let test = transport.test("launched_ranks_share_memory");
+        for ranks in [1, 2, 5, 8] {
+            assert_eq!(launched(&test, ranks), (End::Done, String::new()));
+        }
+        return;
     };
     let (me, ranks) = (world.rank(), world.ranks());
     let segment = world.allocate(8).unwrap();
@@ -58,14 +64,16 @@ pub fn launched_ranks_share_memory(transport: Transport) {
 
 pub fn a_killed_rank_ends_its_launch(transport: Transport) {
     let Some(mut world) = joined(transport) else {
-        let end = launched(3);
-        assert_eq!((end.to_string(), end.code()), ("rank 1 was killed by signal 6".into(), 134));
+        let (end, errors) = launched(&transport.test("a_killed_rank_ends_its_launch"), 3);
+        assert_eq!((end.to_string(), end.code()), ("rank 1 was killed by signal 6".into(), 134), "{errors}");
+        // The launcher says it, and the others do not.
+        assert_eq!(errors, "");
         return;
     };
     world.barrier().unwrap();
     if world.rank() == 1 {
         std::process::abort();
     }
-    // The launcher ends this rank, or the world notices first that another one is gone.
+    // The launcher ends this rank, even if the world notices first that another one is gone.
     world.barrier().unwrap();
 }

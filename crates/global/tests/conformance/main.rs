@@ -8,6 +8,9 @@ mod cables;
 mod job;
 mod killed;
 mod launched;
+mod misbehaved;
+#[path = "../common/shared_memory.rs"]
+mod shared_memory;
 
 use job::{Transport, run};
 use netdyno_global::{Combination, Error, GlobalPointer, World};
@@ -294,6 +297,23 @@ fn different_collectives_are_told(transport: Transport) {
     assert!(matches!(ends[1], Err(Error::PeerLost { rank: 0, .. })), "{:?}", ends[1]);
 }
 
+/// The last rank waits in a barrier, to which the others do not come because they have finished.
+fn a_barrier_without_the_others_is_told(transport: Transport) {
+    for last in 0..4 {
+        let ends = job::run_raw(4, transport, |mut world: World| {
+            // As many barriers as the others call to finish, and one more.
+            if world.rank() == last { (0..3).try_for_each(|_| world.barrier()) } else { world.finish() }
+        });
+        let is_told = |end: &Result<(), Error>| match end {
+            Err(Error::Mismatch { rank, sequence }) => *rank != last && *sequence == 3,
+            // The first of them to end has closed its connection.
+            Err(Error::PeerLost { rank, .. }) => *rank != last,
+            _ => false,
+        };
+        assert!(is_told(&ends[last as usize]), "{ends:?}");
+    }
+}
+
 fn a_world_that_is_dropped_ends_the_others(transport: Transport) {
     let ends = job::run_raw(3, transport, |mut world: World| {
         world.barrier()?;
@@ -319,7 +339,7 @@ macro_rules! tests {
 macro_rules! over {
     ($($name:ident: $transport:expr;)*) => {$(
         mod $name {
-            use super::{Transport, killed, launched};
+            use super::{Transport, killed, launched, misbehaved};
 
             tests! {
                 $transport;
@@ -331,10 +351,13 @@ macro_rules! over {
                 super::a_target_waits_for_its_bytes,
                 super::traffic_is_counted,
                 super::different_collectives_are_told,
+                super::a_barrier_without_the_others_is_told,
                 super::a_world_that_is_dropped_ends_the_others,
                 killed::a_killed_rank_ends_the_others,
                 launched::launched_ranks_share_memory,
                 launched::a_killed_rank_ends_its_launch,
+                misbehaved::a_rank_that_breaks_the_protocol_is_named,
+                misbehaved::the_messages_of_an_imitated_rank_are_right,
             }
         }
     )*};

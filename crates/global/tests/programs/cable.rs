@@ -24,12 +24,7 @@ impl Cable {
         let cable = Self { names };
         match cable.set_up() {
             Ok(()) => Some(cable),
-            Err(error) => {
-                assert!(std::env::var_os(REQUIRED).is_none(), "no network namespaces: {error}");
-                // The message bypasses the capture of the test harness.
-                let _ = writeln!(std::io::stderr(), "SKIPPED: no program ran between namespaces: {error}");
-                None
-            }
+            Err(error) => skip(&error),
         }
     }
 
@@ -72,7 +67,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Returns `None` if this machine does not permit namespaces.
+    /// Sets up the hosts. If that is not permitted, prints a message and returns `None`.
     pub fn new() -> Option<Self> {
         let cable = Cable::new()?;
         let boot_ids = ["a", "b"].map(|host| {
@@ -80,7 +75,12 @@ impl Hosts {
             writeln!(file, "netdyno-test-host-{host}").unwrap();
             file
         });
-        Some(Self { cable, boot_ids })
+        let hosts = Self { cable, boot_ids };
+        // A machine may permit namespaces and refuse mounts.
+        match done(hosts.enter(0).arg("true")) {
+            Ok(()) => Some(hosts),
+            Err(error) => skip(&error),
+        }
     }
 
     /// Returns the beginning of a command at a host. Its boot identifier is there in a mount namespace that ends with the
@@ -94,9 +94,22 @@ impl Hosts {
 }
 
 fn ip(args: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(args).output().map_err(|error| format!("ip: {error}"))?;
+    done(Command::new("ip").args(args))
+}
+
+/// Runs a command that must succeed.
+fn done(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Says that this machine does not permit namespaces. Panics if the tests in them are mandatory.
+fn skip<T>(error: &str) -> Option<T> {
+    assert!(std::env::var_os(REQUIRED).is_none(), "no network namespaces: {error}");
+    // The message bypasses the capture of the test harness.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: no program ran between namespaces: {error}");
+    None
 }

@@ -5,13 +5,17 @@
 
 mod built;
 mod cable;
+#[path = "../common/mod.rs"]
+mod common;
 mod killed;
+mod killed_mpich;
 mod launcher;
 mod mpich;
 
 use built::example;
 use cable::Hosts;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// The programs, with options and with a size that gives every rank some work.
@@ -227,10 +231,14 @@ fn a_killed_rank_ends_a_histogram_at_two_hosts() {
     killed::a_killed_rank_ends_the_others_of_two_hosts(killed::LONG[1]);
 }
 
+/// Returns the launcher of MPICH.
+fn hydra() -> Option<PathBuf> {
+    mpich::compiler().map(|compiler| compiler.with_file_name("mpiexec.hydra"))
+}
+
 #[test]
 fn under_mpiexec_of_mpich() {
-    let Some(compiler) = mpich::compiler() else { return };
-    let hydra = compiler.with_file_name("mpiexec.hydra");
+    let Some(hydra) = hydra() else { return };
     for (name, options, size) in PROGRAMS {
         let mut command = Command::new(&hydra);
         command.args(["-n", "3"]).arg(example(name)).arg(size).args(options);
@@ -238,4 +246,18 @@ fn under_mpiexec_of_mpich() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("at 3 ranks: right, in"), "{name}: {output:?}");
     }
+}
+
+#[test]
+fn a_killed_rank_ends_a_job_of_mpich() {
+    let Some(hydra) = hydra() else { return };
+    for wire in [SHM, UDP] {
+        killed_mpich::a_killed_rank_ends_the_job(&hydra, wire);
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_unseen_by_mpich_is_named() {
+    let Some(hydra) = hydra() else { return };
+    killed_mpich::a_rank_that_is_killed_unseen_is_named(&hydra, SHM);
 }
