@@ -36,6 +36,25 @@ fn the_simulated_layer_gives_back_its_parameters() {
     }
 }
 
+/// The simulated layer has no process that could be told of a write. If it is alone, the table has no row for that.
+#[test]
+fn an_access_that_no_layer_has_is_named() {
+    let sim = ["memory", "--over", "sim", "--truth", TRUTH, "--launches", "6", "--largest", "1KiB"];
+    let record = record(&sim);
+    let named: Vec<_> =
+        record.results[0].doubts.iter().filter(|doubt| doubt.name == "missing_operations").collect();
+    let [doubt] = &named[..] else { panic!("{named:?}") };
+    assert_eq!(doubt.text, "the layer has no write_notify: it is not measured");
+    let table = stdout_of(&sim);
+    assert!(!table.lines().any(|line| line.starts_with("write 8 B, told")), "{table}");
+    assert_eq!(table.matches("the layer has no write_notify: it is not measured").count(), 1, "{table}");
+    // No figure is in doubt.
+    let csv = stdout_of(&[&sim[..], &["--format", "csv"]].concat());
+    assert!(!csv.contains("missing_operations"), "{csv}");
+    let page = stdout_of(&[&sim[..], &["--format", "html"]].concat());
+    assert!(page.contains("the layer has no write_notify"));
+}
+
 /// Returns a record with a second layer that takes twice as long.
 fn with_a_slower_layer(text: &str) -> Record {
     let mut record = Record::from_json(text).unwrap();

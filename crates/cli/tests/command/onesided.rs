@@ -29,6 +29,19 @@ fn the_simulated_layer_gives_back_its_parameters() {
     assert!(near(get.local.value_ns, 17e3) && get.remote.value_ns.is_none(), "{get:?}");
 }
 
+/// The simulated layer has no process that could be notified.
+#[test]
+fn an_operation_that_the_layer_does_not_have_is_named() {
+    let sim = ["onesided", "--over", "sim", "--truth", TRUTH, "--launches", "6", "--largest", "1KiB"];
+    let record = record(&sim);
+    let named: Vec<_> =
+        record.results[0].doubts.iter().filter(|doubt| doubt.name == "missing_operations").collect();
+    let [doubt] = &named[..] else { panic!("{named:?}") };
+    assert_eq!(doubt.text, "the layer has no put_notify: it is not measured");
+    let table = stdout_of(&sim);
+    assert!(table.contains("the layer has no put_notify: it is not measured"), "{table}");
+}
+
 #[test]
 fn the_forms_of_a_result() {
     let folder = tempfile::tempdir().unwrap();

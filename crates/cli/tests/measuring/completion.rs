@@ -98,7 +98,7 @@ fn a_layer_of_netdyno_is_measured_by_every_way() {
                 let line = refusal(&completion(folder.path(), &["--over", &name]).output().unwrap());
                 assert!(line.contains("grpc") && line.contains("--features grpc"), "{line}");
             }
-            // They need an interface for each process, and are not tested here.
+            // They need an interface for each process: `sockets_between_hosts_are_measured_by_every_way` has them.
             Layer::AmXdp | Layer::ViXdp => {}
             // They have one-sided operations alone.
             Layer::GlobalShm | Layer::GlobalUdp | Layer::GlobalXdp => {}
@@ -211,13 +211,74 @@ fn mpi_is_polled_and_cannot_block() {
     }
 }
 
-/// Between two hosts the peak is the speed of the link.
+/// Polling, blocking and five times to spin are measured. What is said of the best time follows from the ratios, however
+/// busy the machine is.
+#[test]
+fn the_best_time_to_spin_is_looked_for() {
+    let _beside = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let spins = ["spin:1us", "spin:3us", "spin:10us", "spin:30us", "spin:100us"];
+    let args = ["completion", "--format", "json", "--over", "udp", "--best-spin", "--largest", "1KiB"];
+    let short = ["--launches", "6", "--max-time", "4s"];
+    let output = netdyno(&[&args[..], &short].concat()).output().unwrap();
+    let found = record(&output);
+    let waits: Vec<&str> = found.results.iter().map(|result| &result.wait[..]).collect();
+    let polling = waits[0];
+    assert!(["spin", "yield"].contains(&polling), "{waits:?}");
+    assert_eq!(waits, [&[polling, "block"], &spins[..]].concat());
+    found.results.iter().for_each(|result| assert_whole(result, PeakSource::Copy));
+    let [times] = &found.spin_times[..] else { panic!("{:?}", found.spin_times) };
+    assert_eq!((&times.layer[..], &times.polling[..]), ("udp", polling));
+    let tried: Vec<(&str, f64)> = times.tried.iter().map(|spin| (&spin.wait[..], spin.spin_ns)).collect();
+    let known: Vec<(&str, f64)> = spins.into_iter().zip([1e3, 3e3, 10e3, 30e3, 100e3]).collect();
+    assert_eq!(tried, known);
+    let ways = Ways::of(&found.results, found.options.confidence);
+    let near_to = |wait: &str| {
+        let way = ways[0].others.iter().find(|way| way.name == wait).unwrap();
+        let upper = |size_bytes| ways[0].ratio(way, size_bytes).ci.map_or(f64::INFINITY, |ci| ci.hi);
+        ways[0].sizes().take_while(|&size_bytes| upper(size_bytes) <= 1.05).last()
+    };
+    let reaches: Vec<Option<usize>> = spins.into_iter().map(near_to).collect();
+    assert_eq!(times.tried.iter().map(|spin| spin.near_to_bytes).collect::<Vec<_>>(), reaches);
+    let farthest = reaches.iter().max().unwrap();
+    let shortest = reaches.iter().position(|reach| reach.is_some() && reach == farthest);
+    assert_eq!(times.best().map(|best| &best.wait[..]), shortest.map(|at| spins[at]), "{times:?}");
+    // Every form says so.
+    let file = folder.path().join("spin.json");
+    std::fs::write(&file, &output.stdout).unwrap();
+    for form in ["table", "html"] {
+        let args = ["report", file.to_str().unwrap(), "--format", form, "--out", "-"];
+        let text = String::from_utf8(netdyno(&args).output().unwrap().stdout).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = match times.best() {
+            Some(_) => "before blocking",
+            None => "no time to spin",
+        };
+        assert!(text.contains("udp: ") && text.contains(said), "{text}");
+    }
+}
+
+/// A layer that cannot block has no time to spin, and a layer beside it that can block has.
+#[test]
+fn no_time_to_spin_is_looked_for_where_a_layer_cannot_block() {
+    let _beside = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let sim = ["--truth", "o_s=1us,o_r=2us,g=5us,L=7us", "--best-spin"];
+    let output = completion(folder.path(), &[&["--over", "sim,udp"], &sim[..]].concat()).output().unwrap();
+    let found = record(&output);
+    let of = |layer: &str| found.results.iter().filter(|result| result.layer == layer).count();
+    assert_eq!((of("sim"), of("udp")), (1, 7));
+    let layers: Vec<&str> = found.spin_times.iter().map(|times| &times.layer[..]).collect();
+    assert_eq!(layers, ["udp"]);
+}
+
+/// Between two hosts the peak is the speed of the link. Layers over AF_XDP have an interface there for each process.
 #[test]
 fn sockets_between_hosts_are_measured_by_every_way() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = Served::start(network.on_b(&["serve"]));
-    for layer in ["am+udp", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"] {
+    for layer in ["am+udp", "am+xdp", "vi+udp", "vi+xdp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"] {
         let args = [&["completion", "--format", "json", "--over", layer, "--peer", B], &FEW[..]].concat();
         let mut command = network.on_a(&[&args[..], &["--wait", &WAYS.join(",")]].concat());
         let record = record(&command.env("NETDYNO_KEY", served.key()).output().unwrap());

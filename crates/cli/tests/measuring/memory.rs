@@ -78,6 +78,16 @@ fn assert_complete(result: &LayerResult, has_fetch_add: bool) {
         assert_eq!(time.ci_ns.is_some(), time.launches >= 2, "{of}");
         assert!(time.ci_ns.is_none_or(|ci| ci.lo <= value && value <= ci.hi), "{of}");
     }
+    // One warning names the accesses that the library does not have.
+    let missing =
+        if has_fetch_add { "no write_notify: it is" } else { "no write_notify and no fetch_add: they are" };
+    let named: Vec<&str> = result
+        .doubts
+        .iter()
+        .filter(|doubt| doubt.name == "missing_operations")
+        .map(|doubt| &doubt.text[..])
+        .collect();
+    assert_eq!(named, [format!("the layer has {missing} not measured")], "{layer}");
     // The warnings name the operations of exactly those pipelined times that are not measured.
     let pipelined: Vec<_> = rows.iter().filter(|(access, _)| access.pace == Pace::Pipelined).collect();
     for operation in ["read", "write", "fetch_add"] {

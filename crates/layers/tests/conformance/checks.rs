@@ -8,6 +8,8 @@ use netdyno_layers::options::LayerOptions;
 use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::pattern::BulkPlan;
 use netdyno_measure::bulk::signature::SignaturePlan;
+use netdyno_measure::completion::pattern::CompletionPlan;
+use netdyno_measure::completion::peak::{Peak, PeakSource};
 use netdyno_measure::layer::{Face, Messenger, Transfer};
 use netdyno_measure::logp::pattern::{BATCH_MESSAGES, LONGEST_BURST, Plan};
 use netdyno_measure::onesided::data::{Access, Level, Memory, Operation, Synchronisation};
@@ -16,6 +18,8 @@ use netdyno_measure::order::Order;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::overlap::plan::{METHODS, OverlapPlan};
 use netdyno_measure::task::{Data, Task};
+use netdyno_measure::utilisation::data::Window;
+use netdyno_measure::utilisation::pattern::UtilisationPlan;
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +34,8 @@ pub struct Check {
 pub const CHECKS: &[Check] = &[
     Check { name: "requests of every size are measured", asks_for: requests_at_all, run: requests },
     Check { name: "sizes can be set", asks_for: requests_at_all, run: sized },
+    Check { name: "completion is measured by every way to wait", asks_for: requests_at_all, run: completion },
+    Check { name: "both sides tell their processor time", asks_for: requests_at_all, run: utilisation },
     Check { name: "overlap is measured by all methods", asks_for: messages_at_all, run: overlap },
     Check { name: "as many answers come as are ordered", asks_for: messages_at_all, run: answered },
     Check { name: "one-sided operations complete in their order", asks_for: one_sided, run: transfers },
@@ -38,6 +44,7 @@ pub const CHECKS: &[Check] = &[
     Check { name: "a queue is kept full each way", asks_for: messages_at_all, run: full_queue },
     Check { name: "what does not fit is sent by later calls", asks_for: messages_at_all, run: overfull },
     Check { name: "messages wait for a worker that works", asks_for: messages_at_all, run: at_work },
+    Check { name: "a progress thread receives behind work", asks_for: thread_of_datagrams, run: behind_work },
     Check { name: "a row of messages is ended by an answer", asks_for: messages_at_all, run: row },
     Check { name: "what cannot be is refused", asks_for: both, run: refused },
     Check { name: "many processes: one streams to another", asks_for: many, run: crowd },
@@ -58,6 +65,12 @@ fn many(layer: Layer) -> Result<(), &'static str> {
 
 fn messages_at_all(layer: Layer) -> Result<(), &'static str> {
     if layer.has_messages() && has_messages() { Ok(()) } else { Err("messages") }
+}
+
+/// In shared memory the peer itself stores a message into its receive.
+fn thread_of_datagrams(layer: Layer) -> Result<(), &'static str> {
+    let is_one = layer.has_progress_thread() && layer != Layer::AmShm;
+    if is_one { Ok(()) } else { Err("progress thread that receives datagrams") }
 }
 
 fn one_sided(layer: Layer) -> Result<(), &'static str> {
@@ -137,6 +150,90 @@ fn sized_of(ground: &dyn Ground, direction: Direction) {
         are_sound(&signature.data.rtt.batches_ns) && signature.data.signature.len() >= 2,
         "{direction:?}"
     );
+}
+
+/// The sizes of the checks of `completion` and `utilisation`.
+const FEW_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 1024];
+
+/// Returns the ways to wait of a layer, among them spinning before blocking.
+fn ways_to_wait(layer: Layer) -> impl Iterator<Item = Wait> {
+    // libfabric's provider for shared memory cannot sleep.
+    let sleeps = layer.to_string() != "ofi:shm";
+    let spins_before = Wait::SpinFor(Duration::from_micros(20));
+    let waits = layer.waits().iter().copied().chain([spins_before]);
+    waits.filter(move |&wait| layer.can_wait(wait) && (sleeps || !wait.sleeps()))
+}
+
+/// Returns the ways to wait in which streams are measured. Processes that spin and share a processor take a time slice
+/// for each message. A simulated layer ignores its way.
+fn ways_to_stream(layer: Layer) -> Vec<Wait> {
+    let waits: Vec<Wait> = ways_to_wait(layer).filter(|&wait| wait != Wait::Spin).collect();
+    if waits.is_empty() { vec![Wait::Yield] } else { waits }
+}
+
+/// Measures round trips and streams of every size by each way to wait.
+fn completion(ground: &dyn Ground) {
+    let largest_bytes = 1 << 10;
+    for wait in ways_to_stream(ground.layer()) {
+        let peak = Peak::of_one_copy();
+        let task = Task::Completion(CompletionPlan {
+            launch: 0,
+            shape: None,
+            largest_bytes,
+            peak,
+            budget_ns: 1e6,
+            seed: 1,
+        });
+        let chosen = LayerOptions { wait, ..options(largest_bytes, Face::Sized) };
+        let Some(data) = ground.measure(chosen, &task) else { continue };
+        let Data::Completion(data) = data else { panic!("{data:?}") };
+        let sizes: Vec<usize> = data.shape.sizes.iter().map(|size| size.size_bytes).collect();
+        assert_eq!((&sizes[..], data.shape.peak.source), (&FEW_SIZES[..], PeakSource::Copy), "{wait}");
+        assert_eq!(data.sizes.len(), sizes.len(), "{wait}");
+        for (shape, size) in data.shape.sizes.iter().zip(&data.sizes) {
+            assert!(shape.window >= 1 && shape.row >= 1 && shape.trips >= 1, "{wait}: {shape:?}");
+            for times in [&size.half_rtt_ns, &size.alone_ns] {
+                assert!(!times.is_empty() && times.iter().all(|&ns| ns > 0.0), "{wait}: {size:?}");
+            }
+            let batches = size.half_rtt_ns.len();
+            for times in [&size.alone_ns, &size.issue_ns, &size.done_ns, &size.copy_ns] {
+                assert_eq!(times.len(), batches, "{wait}: {size:?}");
+            }
+        }
+    }
+}
+
+/// Measures the processor time of both sides. A window has messages, and both sides tell an account of all of it.
+fn utilisation(ground: &dyn Ground) {
+    let layer = ground.layer();
+    for wait in ways_to_stream(layer) {
+        let largest_bytes = 1 << 10;
+        let task = Task::Utilisation(UtilisationPlan {
+            launch: 0,
+            shape: None,
+            largest_bytes,
+            budget_ns: 1e6,
+            seed: 1,
+        });
+        let chosen = LayerOptions { wait, ..options(largest_bytes, Face::Sized) };
+        let Some(data) = ground.measure(chosen, &task) else { continue };
+        let Data::Utilisation(data) = data else { panic!("{data:?}") };
+        let sizes: Vec<usize> = data.shape.sizes.iter().map(|size| size.size_bytes).collect();
+        assert_eq!((&sizes[..], data.sizes.len()), (&FEW_SIZES[..], FEW_SIZES.len()), "{layer}, {wait}");
+        assert!(data.one_machine && !data.idle.is_empty(), "{layer}, {wait}");
+        let is_sound = |window: &Window| {
+            let sides = [window.requester, window.replier];
+            sides.iter().all(|side| side.elapsed_ns > 0.0 && side.busy_ns() >= 0.0)
+                && sides.iter().any(|side| side.busy_ns() > 0.0)
+        };
+        for windows in data.sizes.iter().flat_map(|size| [&size.round_trips, &size.stream]) {
+            let has_messages = windows.iter().all(|window| window.messages > 0);
+            assert!(!windows.is_empty() && has_messages, "{layer}, {wait}: {windows:?}");
+            assert!(windows.iter().all(is_sound), "{layer}, {wait}: {windows:?}");
+        }
+        assert!(data.idle.iter().all(|window| window.messages == 0), "{layer}, {wait}");
+        assert!(data.sizes.iter().all(|size| !size.alone_ns.is_empty()), "{layer}, {wait}");
+    }
 }
 
 /// Measures with one message in a cycle, and with as many as the layer has slots; with a progress thread as
@@ -308,12 +405,7 @@ fn answered(ground: &dyn Ground) {
 }
 
 fn waits(ground: &dyn Ground) {
-    let layer = ground.layer();
-    // libfabric's provider for shared memory cannot sleep.
-    let sleeps = layer.to_string() != "ofi:shm";
-    let spins_before = Wait::SpinFor(Duration::from_micros(20));
-    let waits = layer.waits().iter().copied().chain([spins_before]);
-    for wait in waits.filter(|&wait| layer.can_wait(wait) && (sleeps || !wait.sleeps())) {
+    for wait in ways_to_wait(ground.layer()) {
         ground.exchange(LayerOptions { wait, ..messages(large(ground)) }, &mut |worker| {
             for bytes in sizes(worker.largest().min(LARGE)) {
                 round_trip(worker, bytes, answers(2, bytes));
@@ -418,6 +510,48 @@ fn at_work(ground: &dyn Ground) {
         cycle(Order::NOTHING);
         round_trip(worker, 8, answers(1, 8));
     });
+}
+
+/// The size of a message that needs many calls to arrive.
+const MANY_CALLS: usize = 1 << 20;
+/// The lengths of the work. On a busy machine the progress thread needs a longer one.
+const WORKS_NS: [f64; 3] = [20e6, 100e6, 300e6];
+/// A progress thread leaves at most this part of the tests in vain.
+const SHOWS: u64 = 4;
+
+/// Returns the tests in vain until a large message is received that was ordered before work: the median over several
+/// messages.
+fn tests_after_work(ground: &dyn Ground, progress_by: ProgressBy, work_ns: f64) -> u64 {
+    let mut found = 0;
+    ground.exchange(LayerOptions { progress_by, ..messages(MANY_CALLS) }, &mut |worker| {
+        round_trip(worker, 8, answers(1, MANY_CALLS));
+        let work = worker.work(work_ns);
+        let mut all = [0; 5];
+        for in_vain in &mut all {
+            worker.post_receive(0, MANY_CALLS).unwrap();
+            worker.post_send(0, 8, answers(1, MANY_CALLS)).unwrap();
+            worker.compute(work);
+            while !worker.test_receive(0).unwrap() {
+                *in_vain += 1;
+                thread::yield_now();
+            }
+            worker.wait_send(0).unwrap();
+        }
+        println!("{}: {progress_by:?}: {all:?}", ground.layer());
+        all.sort_unstable();
+        found = all[all.len() / 2];
+    });
+    found
+}
+
+/// A message that arrives during work is received by the progress thread. Without that thread it is received by the
+/// calls after the work.
+fn behind_work(ground: &dyn Ground) {
+    let shows = |&work_ns: &f64| {
+        let by_calls = tests_after_work(ground, ProgressBy::Calls, work_ns);
+        SHOWS * tests_after_work(ground, ProgressBy::Thread, work_ns) < by_calls
+    };
+    assert!(WORKS_NS.iter().any(shows), "{}: the thread receives nothing behind work", ground.layer());
 }
 
 /// Sends more messages one way than the receiver has room for.

@@ -1,6 +1,7 @@
 //! The environments in which the two sides of a layer are connected.
 
 use netdyno_host::wait::Wait;
+use netdyno_layers::accounts::with_accounts;
 use netdyno_layers::catalogue::{Layer, group, half};
 use netdyno_layers::group::{Attendant, Place};
 use netdyno_layers::half::{Half, Role};
@@ -63,6 +64,16 @@ pub fn options(size_bytes: usize, face: Face) -> LayerOptions {
     }
 }
 
+/// Opens a half for a task: with accounts of processor time if the task reads them.
+pub fn half_for(task: Option<&Task>, layer: Layer, role: Role, options: LayerOptions) -> Box<dyn Half> {
+    let ip = options.bind.ip();
+    let half = half::open(layer, role, options).unwrap();
+    match task {
+        Some(Task::Utilisation(_)) => with_accounts(half, role, ip).unwrap(),
+        _ => half,
+    }
+}
+
 /// Two threads of this process, one for each side.
 pub struct Threads(pub Layer);
 
@@ -71,6 +82,7 @@ impl Threads {
     /// side to end, which it must do within [`SOON`].
     fn between<W>(
         &self,
+        task: Option<&Task>,
         options: LayerOptions,
         connect: impl FnOnce(Box<dyn Half>, &[u8]) -> Result<W, LayerError>,
         work: impl FnOnce(&mut W),
@@ -82,16 +94,16 @@ impl Threads {
         let over = Arc::new(AtomicBool::new(false));
         let are_connected = Arc::new(Barrier::new(2));
         let (is_over, is_connected) = (Arc::clone(&over), Arc::clone(&are_connected));
-        let same = options.clone();
+        let (same, of_replier) = (options.clone(), task.cloned());
         thread::spawn(move || {
-            let half = half::open(layer, Role::Replier, same).unwrap();
+            let half = half_for(of_replier.as_ref(), layer, Role::Replier, same);
             to_requester.send(half.address()).unwrap();
             let mut replier = half.replier(&at_replier.recv().unwrap()).unwrap();
             is_connected.wait();
             let served = replier.serve(&is_over);
             say_end.send(served.map_err(|error| error.0)).unwrap();
         });
-        let half = half::open(layer, Role::Requester, options).unwrap();
+        let half = half_for(task, layer, Role::Requester, options);
         to_replier.send(half.address()).unwrap();
         let mut side = connect(half, &at_requester.recv().unwrap()).unwrap();
         are_connected.wait();
@@ -109,7 +121,7 @@ impl Ground for Threads {
     fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
         let mut measured = None;
         let connect = |half: Box<dyn Half>, address: &[u8]| half.requester(address);
-        self.between(options, connect, |subject| {
+        self.between(Some(task), options, connect, |subject| {
             measured = Some(subject.measure(task, &mut |_| {}).unwrap());
         });
         measured
@@ -117,7 +129,7 @@ impl Ground for Threads {
 
     fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
         let connect = |half: Box<dyn Half>, address: &[u8]| half.messenger(address);
-        self.between(options, connect, |worker| work(&mut **worker));
+        self.between(None, options, connect, |worker| work(&mut **worker));
     }
 
     fn stream(&self, options: LayerOptions) -> Option<Counted> {

@@ -4,7 +4,7 @@
 //! The `mpiexec` of an MPI is in the folder of its compiler.
 
 use crate::conforms;
-use crate::grounds::{Ground, Told, perform};
+use crate::grounds::{Ground, Told, half_for, perform};
 use netdyno_layers::catalogue::{Layer, group, half};
 use netdyno_layers::group::Place;
 use netdyno_layers::half::{Half, Role};
@@ -189,9 +189,10 @@ impl InJob {
         fs::read(of(1 - self.rank)).unwrap()
     }
 
-    fn half(&self, options: LayerOptions) -> Box<dyn Half> {
-        // Which side it is, MPI says.
-        half::open(Layer::Mpi, Role::Requester, options).unwrap()
+    /// Opens this process's half. MPI says which side it is, and the accounts of processor time must be told.
+    fn half(&self, task: Option<&Task>, options: LayerOptions) -> Box<dyn Half> {
+        let role = if self.rank == 0 { Role::Requester } else { Role::Replier };
+        half_for(task, Layer::Mpi, role, options)
     }
 
     /// As rank 0, runs `work` and tells the other process when it is done. As rank 1, serves until then.
@@ -221,7 +222,7 @@ impl Ground for InJob {
     }
 
     fn measure(&self, options: LayerOptions, task: &Task) -> Option<Data> {
-        let half = self.half(options);
+        let half = self.half(Some(task), options);
         let other = self.meet(&*half);
         let half = Cell::new(Some(half));
         let half = || half.take().unwrap();
@@ -238,7 +239,7 @@ impl Ground for InJob {
     }
 
     fn exchange(&self, options: LayerOptions, work: &mut dyn FnMut(&mut dyn Messenger)) {
-        let half = self.half(options);
+        let half = self.half(None, options);
         let other = self.meet(&*half);
         let half = Cell::new(Some(half));
         let half = || half.take().unwrap();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod bisection;
 mod breakdown;
 mod bulk;
 mod completion;
@@ -15,4 +16,5 @@ mod registration;
 mod registration_truths;
 mod simulated;
 mod truths;
+mod unexplained;
 mod utilisation;

@@ -1,10 +1,12 @@
 //! The instrument's own test of `onesided` with random model parameters: it recovers every time and G, and what
-//! it calls measured is the truth.
+//! it calls measured is the truth. The target is an interface alone, or has a process that is notified of puts or takes
+//! part in epochs.
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
+use crate::simulated::attended::AttendedInitiator;
 use netdyno_layers::sim::SimInitiator;
-use netdyno_measure::onesided::data::{Access, OnesidedLaunch, Operation};
+use netdyno_measure::onesided::data::{Access, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
 use netdyno_measure::onesided::pattern::{self, OnesidedPlan};
 use netdyno_measure::onesided::record::{Onesided, OperationFigures, TransferTimes};
@@ -32,14 +34,43 @@ const LAUNCHES: usize = 25;
 /// Launches of the parameters that were read wrongly once, as they were then.
 const LAUNCHES_ONCE: usize = 9;
 
+/// The simulated target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An interface alone, which serves all operations.
+    Interface,
+    /// An interface with a process, which is notified of puts, or takes part in epochs.
+    Process(Option<Synchronisation>),
+}
+
 pub struct Drawn {
     pub truth: Truth,
     pub text: String,
+    pub target: Target,
     largest_bytes: usize,
 }
 
-/// Returns random model parameters.
+impl Drawn {
+    /// Reports that the target's process is notified of puts.
+    pub fn notifies(&self) -> bool {
+        matches!(self.target, Target::Process(None | Some(Synchronisation::Lock)))
+    }
+}
+
+/// Returns random model parameters, and a random target.
 pub fn draw(seed: u64) -> Drawn {
+    let targets = [
+        Target::Interface,
+        Target::Process(None),
+        Target::Process(Some(Synchronisation::Lock)),
+        Target::Process(Some(Synchronisation::Fence)),
+        Target::Process(Some(Synchronisation::Post)),
+    ];
+    Drawn { target: targets[(seed % targets.len() as u64) as usize], ..draw_over_interface(seed) }
+}
+
+/// Returns random model parameters of an interface alone.
+fn draw_over_interface(seed: u64) -> Drawn {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut between = |least: f64, most: f64| least * (most / least).powf(random.f64());
     let mut text = format!(
@@ -62,6 +93,7 @@ pub fn draw(seed: u64) -> Drawn {
     Drawn {
         truth: text.parse().unwrap(),
         text,
+        target: Target::Interface,
         largest_bytes: random.choice([1 << 10, 64 << 10, 1 << 20, 16 << 20, 5_000_000]).unwrap(),
     }
 }
@@ -78,7 +110,7 @@ fn launches(drawn: &Drawn, seed: u64, noisy: usize) -> Vec<OnesidedLaunch> {
             seed: seed ^ launch as u64,
         };
         let seed = seed.wrapping_mul(1000).wrapping_add(launch as u64);
-        let data = pattern::run(&mut SimInitiator::new(drawn.truth, seed), &plan, &mut |_| {}).unwrap();
+        let data = measure(drawn, &plan, seed);
         shape = Some(data.shape.clone());
         data
     };
@@ -88,10 +120,23 @@ fn launches(drawn: &Drawn, seed: u64, noisy: usize) -> Vec<OnesidedLaunch> {
     }
 }
 
+/// Runs a launch over the drawn target.
+fn measure(drawn: &Drawn, plan: &OnesidedPlan, seed: u64) -> OnesidedLaunch {
+    match drawn.target {
+        Target::Interface => pattern::run(&mut SimInitiator::new(drawn.truth, seed), plan, &mut |_| {}),
+        Target::Process(synchronisation) => {
+            let mut initiator = AttendedInitiator::new(drawn.truth, synchronisation, seed);
+            pattern::run(&mut initiator, plan, &mut |_| {})
+        }
+    }
+    .unwrap()
+}
+
 /// The known times of an operation, in ns.
 pub struct Known {
     start: f64,
-    pub local: f64,
+    /// Has no value if the initiator does not learn it.
+    pub local: Option<f64>,
     pub remote: Option<f64>,
     complete: f64,
     /// The gap of an unlimited window, and of the window.
@@ -99,28 +144,43 @@ pub struct Known {
 }
 
 /// Returns the known times of an operation of a size.
-pub fn known(truth: &Truth, operation: Operation, bytes: usize) -> Known {
+pub fn known(drawn: &Drawn, operation: Operation, bytes: usize) -> Known {
+    let truth = &drawn.truth;
     let ns = |ps: u64| ps as f64 / 1e3;
     let (o_s, o_r, g, l) = (ns(truth.o_s_ps), ns(truth.o_r_ps), ns(truth.g_ps), ns(truth.l_ps));
     let data = ns(truth.data_of(bytes));
-    let complete = o_s + data + 2.0 * l + o_r;
-    let (local, remote) = match operation {
-        Operation::Put | Operation::PutNotify => (o_s + data, Some(complete)),
-        Operation::Get | Operation::FetchAdd => (complete, None),
+    // The bytes of a put have left, they are there and acknowledged, and the initiator knows it.
+    let (left, acknowledged) = (o_s + data, o_s + data + 2.0 * l);
+    let known = acknowledged + o_r;
+    let of_put = |local, remote| (local, Some(remote));
+    let synchronisation = match drawn.target {
+        Target::Interface => None,
+        Target::Process(synchronisation) => synchronisation,
     };
-    let gap = o_s.max(g + data);
-    Known {
-        start: o_s,
-        local,
-        remote,
-        complete,
-        gaps: [gap, gap.max((complete - o_r) / truth.window as f64)],
-    }
+    let (local, remote) = match (operation, synchronisation) {
+        // The replies of the target's process follow one another through both processors.
+        (Operation::PutNotify, _) => of_put(Some(left), known + o_r + o_s),
+        (Operation::Put, Some(Synchronisation::Fence)) => of_put(None, known + 2.0 * (o_s + l + o_r)),
+        (Operation::Put, Some(Synchronisation::Post)) => {
+            of_put(Some(left + o_s), (left + o_s).max(acknowledged) + o_r + l + o_r)
+        }
+        (Operation::Put, _) => of_put(Some(left), known),
+        (_, Some(Synchronisation::Fence)) => (Some(known + 2.0 * (o_s + l + o_r)), None),
+        (_, Some(Synchronisation::Post)) => (Some(known + o_s), None),
+        (_, _) => (Some(known), None),
+    };
+    let complete = remote.or(local).unwrap();
+    let (gap, in_flight) = match operation {
+        Operation::PutNotify => ((o_s + o_r).max(g + data), complete),
+        _ => (o_s.max(g + data), acknowledged),
+    };
+    Known { start: o_s, local, remote, complete, gaps: [gap, gap.max(in_flight / truth.window as f64)] }
 }
 
 /// Returns the figures of a size with their known values, for those that have one.
 fn pairs<'a>(size: &'a TransferTimes, known: &Known) -> Vec<(&'static str, &'a Parameter, f64)> {
-    let mut pairs = vec![("start", &size.start, known.start), ("local", &size.local, known.local)];
+    let mut pairs = vec![("start", &size.start, known.start)];
+    pairs.extend(known.local.map(|local| ("local", &size.local, local)));
     pairs.extend(known.remote.map(|remote| ("remote", &size.remote, remote)));
     pairs
 }
@@ -136,8 +196,7 @@ fn is_within(ci: Interval, truth: f64) -> bool {
 fn bytes_dominate(drawn: &Drawn, operation: &OperationFigures) -> bool {
     let small = operation.sizes.iter().rfind(|size| size.size_bytes <= drawn.largest_bytes / FAR_BELOW);
     small.is_some_and(|small| {
-        let [of_none, of_small] =
-            [0, small.size_bytes].map(|bytes| known(&drawn.truth, operation.operation, bytes));
+        let [of_none, of_small] = [0, small.size_bytes].map(|bytes| known(drawn, operation.operation, bytes));
         drawn.truth.window > 2 && of_small.gaps[1] > DOMINATES * (of_none.gaps[1] + of_none.complete)
     })
 }
@@ -150,8 +209,12 @@ fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
     for operation in &found.found.operations {
         let name = operation.operation.name();
         for size in &operation.sizes {
-            let known = known(&drawn.truth, operation.operation, size.size_bytes);
+            let known = known(drawn, operation.operation, size.size_bytes);
             let bytes = size.size_bytes;
+            let is_hidden = size.local.status == Status::Unobservable && size.local.value_ns.is_none();
+            if is_hidden != known.local.is_none() {
+                wrong.push(format!("local of {name} of {bytes}: {:?} for {:?}", size.local, known.local));
+            }
             for (time, p, truth) in pairs(size, &known) {
                 if !p.value_ns.is_some_and(|value| is_near(value, truth)) {
                     wrong.push(format!("{time} of {name} of {bytes}: {:?} for {truth}", p.value_ns));
@@ -195,6 +258,15 @@ fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
     if bounds.into_iter().any(|size| size.gap.status == Status::UpperBound) != has("window_bound") {
         wrong.push("a bound and its doubt do not go together".into());
     }
+    let is_fenced = drawn.target == Target::Process(Some(Synchronisation::Fence));
+    if has("local_hidden") != is_fenced || has("missing_operations") == drawn.notifies() {
+        wrong.push(format!("the doubts are not those of the target: {:?}", found.doubts));
+    }
+    let operations: Vec<Operation> = found.found.operations.iter().map(|one| one.operation).collect();
+    let are_known = |one: &Operation| drawn.notifies() || *one != Operation::PutNotify;
+    if operations != Operation::ALL.into_iter().filter(are_known).collect::<Vec<_>>() {
+        wrong.push(format!("the operations are not those of the target: {operations:?}"));
+    }
     wrong
 }
 
@@ -211,7 +283,7 @@ fn one_sided_operations_come_back_from_random_truths() {
         if drawn.truth.noise.share > 0.01 {
             for operation in &found.found.operations {
                 for size in &operation.sizes {
-                    let known = known(&drawn.truth, operation.operation, size.size_bytes);
+                    let known = known(&drawn, operation.operation, size.size_bytes);
                     for (_, p, truth) in pairs(size, &known) {
                         intervals += 1;
                         held += usize::from(p.ci_ns.unwrap().contains(truth));
@@ -221,8 +293,8 @@ fn one_sided_operations_come_back_from_random_truths() {
         }
         wrong.extend(contradictions(&drawn, &found).into_iter().map(|why| {
             format!(
-                "NETDYNO_SEED={seed} NETDYNO_RUNS=1 (up to {} B, {}): {why}",
-                drawn.largest_bytes, drawn.text
+                "NETDYNO_SEED={seed} NETDYNO_RUNS=1 (up to {} B, {:?}, {}): {why}",
+                drawn.largest_bytes, drawn.target, drawn.text
             )
         }));
     }
@@ -245,7 +317,7 @@ fn what_was_wrong_once_is_right() {
         34_174_810_027_709,
     ];
     for seed in seeds {
-        let drawn = draw(seed);
+        let drawn = draw_over_interface(seed);
         let found = extract(&launches(&drawn, seed, LAUNCHES_ONCE), 0.95, PRECISION).unwrap();
         assert_eq!(contradictions(&drawn, &found), [""; 0], "{seed}: {}", drawn.text);
     }
@@ -255,7 +327,12 @@ fn what_was_wrong_once_is_right() {
 #[test]
 fn a_gap_per_byte_of_the_processor_is_a_bound() {
     let text = "o_s=1us,o_r=1us,g=10ns,L=1us,G=0.001ns/B,O_s=0.5ns/B";
-    let drawn = Drawn { truth: text.parse().unwrap(), text: text.into(), largest_bytes: 16 << 20 };
+    let drawn = Drawn {
+        truth: text.parse().unwrap(),
+        text: text.into(),
+        target: Target::Interface,
+        largest_bytes: 16 << 20,
+    };
     let reading = extract(&launches(&drawn, 1, LAUNCHES), 0.95, PRECISION).unwrap();
     let put = &reading.found.operations[0].G;
     assert_eq!(put.status, Status::UpperBound);
@@ -267,7 +344,12 @@ fn a_gap_per_byte_of_the_processor_is_a_bound() {
 #[test]
 fn no_gap_per_byte_is_given_where_the_processor_sets_the_pace() {
     let of = |text: &str, largest_bytes: usize| {
-        let drawn = Drawn { truth: text.parse().unwrap(), text: text.into(), largest_bytes };
+        let drawn = Drawn {
+            truth: text.parse().unwrap(),
+            text: text.into(),
+            target: Target::Interface,
+            largest_bytes,
+        };
         extract(&launches(&drawn, 1, LAUNCHES), 0.95, PRECISION).unwrap()
     };
     let bent = of("o_s=20us,o_r=1us,g=1us,L=1us,G=1ns/B", 64 << 10);

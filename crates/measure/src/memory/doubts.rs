@@ -1,7 +1,8 @@
 //! Warnings about the figures of accesses, because of the layer, the machine or the run.
 
-use super::record::{Access, Pace, RemoteMemory};
+use super::record::{RemoteMemory, operation_name};
 use crate::onesided::doubts::{about_gap, about_launches, median_timer};
+use crate::onesided::missing::missing;
 use crate::precision::{self, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
@@ -10,12 +11,12 @@ use crate::show::Bytes;
 /// Returns the warnings: a figure has another meaning than its name says, or is not precise.
 pub(super) fn find(found: &RemoteMemory, precision: f64) -> Vec<Doubt> {
     let paces = found.operations.iter().flat_map(|operation| {
-        let pipelined = Access { operation: operation.operation, size_bytes: 0, pace: Pace::Pipelined };
         let doubts = about_gap(operation, ("pipelined", "pipelined time"));
-        doubts.map(move |doubt| doubt.of(pipelined.operation_name()))
+        doubts.map(|doubt| doubt.of(operation_name(operation.operation)))
     });
     let wanted = wanted(&Parameters::unobservable(), found, precision);
-    paces.chain(about_launches(&times(found), &wanted, found, precision)).collect()
+    let missing = missing(found, operation_name);
+    paces.chain(missing).chain(about_launches(&times(found), &wanted, found, precision)).collect()
 }
 
 /// Returns all figures with a value, with their names.

@@ -66,12 +66,22 @@ impl Access {
 
     /// Returns the first part of the name.
     pub fn operation_name(self) -> &'static str {
-        self.name().split('.').next().unwrap_or_default()
+        operation_name(self.operation)
     }
 
     /// Returns the order of rows: by operation, then by size, then by pace.
     fn place(self) -> (Option<usize>, usize, Pace) {
         (ORDER.iter().position(|&operation| operation == self.operation), self.size_bytes, self.pace)
+    }
+}
+
+/// Returns the name of an operation in this verb: `read` or `write`.
+pub fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Get => "read",
+        Operation::FetchAdd => "fetch_add",
+        Operation::Put => "write",
+        Operation::PutNotify => "write_notify",
     }
 }
 

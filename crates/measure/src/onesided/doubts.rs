@@ -1,6 +1,7 @@
 //! Warnings about the figures of one-sided operations, because of the layer, the machine or the run.
 
-use super::data::Synchronisation;
+use super::data::{Operation, Synchronisation};
+use super::missing::missing;
 use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
 use crate::machine::{coarse_for_some, preempted};
 use crate::precision::{self, Wanted};
@@ -19,6 +20,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
         doubts.extend(bent(operation));
         doubts.extend(paced_by_calls(operation));
     }
+    doubts.extend(missing(found, Operation::name));
     doubts.extend(about_launches(&times(found), &wanted(parameters, found, precision), found, precision));
     doubts
 }

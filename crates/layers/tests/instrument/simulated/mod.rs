@@ -1,7 +1,10 @@
 //! Launches over simulated interfaces, and their known values.
 
+pub mod attended;
 pub mod cycle;
+pub mod halves;
 pub mod known;
+pub mod others;
 
 use netdyno_layers::sim::{SimMessenger, SimRequester};
 use netdyno_measure::bulk;
