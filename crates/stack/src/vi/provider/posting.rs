@@ -85,7 +85,7 @@ impl Provider {
         self.nic.cq_done(cq)
     }
 
-    /// Requests one notification ([`News::Done`]) for the next completed descriptor of a queue.
+    /// Requests one notification ([`News::Done`](super::News::Done)) for the next completed descriptor of a queue.
     ///
     /// # Errors
     /// Returns an error if the VI does not exist.
@@ -95,7 +95,7 @@ impl Provider {
         Ok(())
     }
 
-    /// Requests one notification ([`News::CqDone`]) for the next entry of a completion queue.
+    /// Requests one notification ([`News::CqDone`](super::News::CqDone)) for the next entry of a completion queue.
     ///
     /// # Errors
     /// Returns an error if the completion queue does not exist.
