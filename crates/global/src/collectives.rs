@@ -102,11 +102,7 @@ impl World {
     /// order, so that none comes any more.
     #[cold]
     fn check_attendance(&mut self, collective: Collective) -> Result<(), Error> {
-        let root = match collective {
-            Collective::Barrier | Collective::AllReduce { .. } => 0,
-            Collective::Broadcast { root } | Collective::Reduce { root, .. } => root,
-        };
-        let tree = Tree::new(self.rank(), self.ranks(), root);
+        let tree = Tree::new(self.rank(), self.ranks(), collective.root());
         let has_left = |rank: &u32| self.state.has_left[*rank as usize];
         let Some(rank) = tree.parent().into_iter().chain(tree.children()).find(has_left) else {
             return Ok(());

@@ -260,10 +260,11 @@ impl World {
         Ok(())
     }
 
-    /// Takes the loss of a rank, which ends the job unless that rank has finished.
+    /// Takes the loss of a rank, which ends the job unless that rank has finished and this one wants nothing of it.
     fn note(&mut self, lost: PeerLost) -> Result<(), Error> {
         let rank = self.state.rank_of(lost.peer);
-        if self.state.has_left[rank as usize] { Ok(()) } else { Err(self.lose(rank, lost)) }
+        let is_missed = !self.state.has_left[rank as usize] || self.state.initiator.waits_for(rank);
+        if is_missed { Err(self.lose(rank, lost)) } else { Ok(()) }
     }
 
     /// Ends the job at this rank because of a lost one.

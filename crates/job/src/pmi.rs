@@ -160,6 +160,11 @@ impl Pmi {
         let _ = self.socket.get_mut().write_all(format!("cmd=abort exitcode={code}\n").as_bytes());
     }
 
+    /// Closes the connection without a word, as a process that is killed does.
+    pub fn desert(mut self) {
+        self.is_working = false;
+    }
+
     fn key(&self, rank: usize, nth: usize) -> String {
         format!("netdyno-{}-{rank}-{nth}", self.exchanges)
     }

@@ -15,7 +15,8 @@ use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Kinds of messages between ranks: the first word.
 pub const BARRIER: u64 = 0;
@@ -26,6 +27,14 @@ pub const HELLO: u64 = 3;
 pub const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
+/// Time in which a launcher ends the other ranks once one has failed. It takes some milliseconds, and some hundred on a busy
+/// machine.
+const LAUNCHER_TIME: Duration = Duration::from_secs(2);
+/// Interval between two looks meanwhile.
+const LAUNCHER_STEP: Duration = Duration::from_millis(5);
+/// Time between two ranks that say why the job ends, and the last rank that waits for it.
+const TURN: Duration = Duration::from_millis(50);
+const TURNS_AT_MOST: usize = 100;
 /// Whether a rank has ended the job or left it: [`Job::ended`] and [`Job::left`] have more about it.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -66,6 +75,8 @@ pub struct Job {
     pub endpoint: &'static Endpoint,
     pub names: Vec<Name>,
     pub pmi: RefCell<Option<Pmi>>,
+    /// Whether a program has started this rank. It does not see how the process ends.
+    pub is_invited: bool,
     /// Barriers that this rank has begun.
     pub barriers: Cell<u64>,
     /// Messages of barriers that have come, by round.
@@ -243,7 +254,22 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
         job.closed.borrow_mut().insert(rank);
         return job.is_meeting.get();
     }
+    await_launcher(job);
     fail(&format!("rank {rank} of {} is lost: {loss}", job.ranks))
+}
+
+/// Gives the launcher time to end this process: it sees the end of a rank, too, and names it. Ends this rank without a word
+/// once another one has ended the job. The ranks take turns, so that the first one alone says why.
+fn await_launcher(job: &Job) {
+    let until = Instant::now() + LAUNCHER_TIME + TURN * job.rank.min(TURNS_AT_MOST) as u32;
+    while Instant::now() < until {
+        thread::sleep(LAUNCHER_STEP);
+        take_notices(job.endpoint);
+        if let Some(Ended { code, .. }) = job.ended.get() {
+            job.leave(code);
+            kill(code);
+        }
+    }
 }
 
 /// Ends the process, and with it the job, for the reason that is told.
@@ -270,12 +296,16 @@ pub fn end_failed() -> ! {
 pub fn at_exit() {
     // A child that the program has forked, and that ends, is not the rank.
     let Some(job) = job().filter(|job| job.process == std::process::id()) else { return };
-    if job.endpoint.has_ended.load(Ordering::Relaxed) {
+    let has_terminated = job.endpoint.has_ended.load(Ordering::Relaxed);
+    let leaves = !has_terminated && !job.is_ending.get() && job.ended.get().is_none();
+    if has_terminated {
         job.endpoint.close();
-    } else if !job.is_ending.get() && job.ended.get().is_none() {
+    } else if leaves {
         job.call_all_with(Notice::Left);
     }
-    if let Ok(mut pmi) = job.pmi.try_borrow_mut() {
-        *pmi = None;
+    // A launcher sees the exit code, and is told by the drop that this rank has ended.
+    let pmi = job.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
+    if let Some(pmi) = pmi.filter(|_| leaves && job.is_invited) {
+        pmi.desert();
     }
 }

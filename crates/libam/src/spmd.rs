@@ -14,7 +14,7 @@ use crate::settings;
 use netdyno_host::machine;
 use netdyno_job::launching::invitation::{Invitation, Loss};
 use netdyno_job::place::Place;
-use netdyno_job::pmi::Pmi;
+use netdyno_job::pmi::{Pmi, PmiError};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -85,7 +85,16 @@ fn invited(invitation: &str) -> Result<Origin, Refusal> {
         Ok(IpAddr::V4(address)) => Some(address),
         _ => None,
     };
-    Ok(Origin { place, pmi: Some(Pmi::over(joined, place).map_err(failed)?), address })
+    let pmi = Pmi::over(joined.clone(), place).map_err(ends_with_job)?;
+    Ok(Origin { place, pmi: Some(pmi), address })
+}
+
+/// Waits for the thread that watches the connection to the process that has started the job: it ends this process, and
+/// knows why.
+#[cold]
+fn ends_with_job(error: PmiError) -> Refusal {
+    thread::sleep(WATCHED);
+    failed(error)
 }
 
 /// Starts the job. The process that has started this one has given it an invitation, or is a launcher that speaks PMI.
@@ -96,30 +105,37 @@ pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
     if job().is_some() {
         return Err(refuse(Code::Resource, "the job has started before"));
     }
-    let Origin { place, mut pmi, address } = match invitation {
-        Some(invitation) => invited(invitation)?,
-        None => launched()?,
-    };
+    let Some(invitation) = invitation else { return begin(&mut launched()?, false) };
+    let mut origin = invited(invitation)?;
+    let begun = begin(&mut origin, true);
+    // A launcher sees how this process ends. The process that has invited it must be told.
+    if let Some(pmi) = origin.pmi.filter(|_| begun.is_err()) {
+        pmi.abort(1);
+    }
+    begun
+}
+
+/// Exchanges names with the other ranks, and connects to them.
+fn begin(origin: &mut Origin, is_invited: bool) -> Result<&'static Job, Refusal> {
+    let Origin { place, pmi, address } = origin;
+    let place = *place;
     if place.procs > MOST_RANKS {
         return Err(failed(format!(
             "a job has at most {MOST_RANKS} ranks, and this one has {}",
             place.procs
         )));
     }
-    let mut gather = |mine: &[u8]| match &mut pmi {
-        Some(pmi) => pmi.gather(mine).map_err(|error| {
-            if invitation.is_some() {
-                // The thread that watches the connection ends this process, and knows why.
-                thread::sleep(WATCHED);
-            }
-            failed(error)
+    let mut gather = |mine: &[u8]| match pmi {
+        Some(pmi) => pmi.gather(mine).map_err(|error| match is_invited {
+            true => ends_with_job(error),
+            false => failed(error),
         }),
         None => Ok(vec![mine.to_vec()]),
     };
     let machine = machine::name();
     let machines = gather(machine.as_bytes())?;
     let here = machines.iter().filter(|other| other[..] == *machine.as_bytes()).count();
-    let address = match (settings::demanded_address().map_err(failed)?, address) {
+    let address = match (settings::demanded_address().map_err(failed)?, *address) {
         (None, _) if here == place.procs => Ipv4Addr::LOCALHOST,
         (None, Some(address)) => address,
         _ => settings::address().map_err(failed)?,
@@ -152,7 +168,8 @@ pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
         bundle,
         endpoint,
         names: all.iter().map(|(name, _)| *name).collect(),
-        pmi: RefCell::new(pmi),
+        pmi: RefCell::new(pmi.take()),
+        is_invited,
         barriers: Cell::new(0),
         arrived: [const { Cell::new(0) }; ROUNDS],
         gatherings: Cell::new(0),

@@ -9,10 +9,10 @@ mod library;
 use cable::Hosts;
 use library::{Library, nobody_runs};
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +32,16 @@ const SETTINGS: [&str; 9] = [
     "AMUDP_SPAWNFN",
     "GASNET_SPAWNFN",
 ];
+
+/// A process that a drop kills.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// The program, and folders for scripts and what they write.
 struct Spawned {
@@ -77,6 +87,24 @@ impl Spawned {
         self.await_nobody();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ended { code: status.code(), output: text(stdout), errors: text(stderr) }
+    }
+
+    /// Waits until so many ranks watch their connection to the first process.
+    fn await_connected(&self, ranks: usize) {
+        let watches = |task: io::Result<fs::DirEntry>| {
+            let name = task.and_then(|task| fs::read_to_string(task.path().join("comm")));
+            name.is_ok_and(|name| name == "netdyno-launche\n")
+        };
+        let is_connected = |process: &PathBuf| {
+            fs::read_link(process.join("exe")).is_ok_and(|exe| exe == self.program)
+                && fs::read_dir(process.join("task")).is_ok_and(|mut tasks| tasks.any(watches))
+        };
+        let until = Instant::now() + TOO_LONG;
+        let processes = || fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+        while processes().filter(is_connected).count() < ranks {
+            assert!(Instant::now() < until, "the ranks do not connect");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn await_nobody(&self) {
@@ -210,25 +238,35 @@ fn a_job_ends_as_its_ranks_do() {
             assert_eq!(code, Some(5), "{output}{errors}");
             assert!(errors.contains("has aborted the job with exit code 5"), "{output}{errors}");
             assert_eq!(errors.lines().count(), 1, "{errors}");
-            for what in ["kill", "leave"] {
+            for what in ["kill", "leave", "quit"] {
                 let Ended { code, output, errors } = spawned.run(by, &["3", what], variables);
                 assert!(code.is_some_and(|code| code != 0), "{output}{errors}");
-                // A rank that has noticed before says so, too.
-                let others = errors.lines().filter(|line| !line.contains("rank 1 of 3 is lost"));
-                assert_eq!(others.count(), 1, "{what}: {errors}");
-                assert!(errors.contains("rank 1 ") || by == "here", "{what}: {errors}");
+                assert_eq!(errors.lines().count(), 1, "{what}: {errors}");
+                // Where the first process has started the ranks itself, it names a process that fails.
+                let is_named = errors.contains("rank 1 has ended before the job") || by == "here";
+                assert!(is_named, "{what}: {errors}");
             }
         }
     }
+}
+
+/// The first process does not see how ranks end that a function of the program has started.
+#[test]
+fn ranks_that_cannot_start_fail_the_job() {
+    let spawned = Spawned::built();
+    let Ended { code, output, errors } = spawned.run("own", &["2", "word"], &[("NETDYNO_AM_FAULTS", "x")]);
+    assert_eq!(code, Some(1), "{output}{errors}");
+    assert!(errors.contains("NETDYNO_AM_FAULTS='x'"), "{errors}");
+    assert!(errors.contains(" has aborted the job with exit code 1"), "{errors}");
 }
 
 /// A rank that polls nothing ends with the others, too.
 #[test]
 fn a_rank_that_does_not_come_ends_the_job() {
     let spawned = Spawned::built();
-    let ended = spawned.run("few", &["3", "compute"], &[("NETDYNO_AM_TIMEOUT", "2")]);
+    let ended = spawned.run("few", &["3", "compute"], &[("NETDYNO_AM_TIMEOUT", "10")]);
     ended.failed(1, "only 2 of 3 ranks have connected to ");
-    assert!(ended.errors.contains(" within 2 s: see whether they start and reach it"), "{}", ended.errors);
+    assert!(ended.errors.contains(" within 10 s: see whether they start and reach it"), "{}", ended.errors);
 }
 
 /// The first process is killed while the ranks poll, compute, or start.
@@ -238,17 +276,17 @@ fn the_ranks_end_with_the_process_that_has_started_them() {
     for (by, what) in [("own", "poll"), ("own", "compute"), ("here", "poll"), ("few", "poll")] {
         let mut command = spawned.command(by, &["3", what]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut master = command.spawn().unwrap();
+        let mut master = Killed(command.spawn().unwrap());
         if by == "few" {
-            thread::sleep(Duration::from_millis(300));
+            spawned.await_connected(2);
         } else {
             let mut line = String::new();
-            BufReader::new(master.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            BufReader::new(master.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
             assert_eq!(line, format!("3 ranks: [3] [{what}]\n"));
         }
-        assert!(!nobody_runs(&spawned.program));
-        master.kill().unwrap();
-        let errors = String::from_utf8(master.wait_with_output().unwrap().stderr).unwrap();
+        master.0.kill().unwrap();
+        let mut errors = String::new();
+        master.0.stderr.as_mut().unwrap().read_to_string(&mut errors).unwrap();
         spawned.await_nobody();
         let says = "the process that has started the job is gone";
         assert!(errors.lines().all(|line| line.contains(says)), "{by} {what}: {errors}");

@@ -77,6 +77,9 @@ impl<'a> Launched<'a> {
             assert!(Instant::now() < until, "the job does not end: {}", self.errors());
             thread::sleep(Duration::from_millis(5));
         };
+        while !self.installed.processes().is_empty() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
         Ended { status, output: self.read("output"), errors: self.errors() }
     }
 }

@@ -314,6 +314,25 @@ fn a_barrier_without_the_others_is_told(transport: Transport) {
     }
 }
 
+/// A rank goes on with operations on another one that has finished.
+fn an_operation_on_a_rank_that_has_finished_is_told(transport: Transport) {
+    let ends = job::run_raw(3, transport, |mut world: World| {
+        let segment = world.allocate(8)?.number();
+        world.barrier()?;
+        if world.rank() != 1 {
+            return world.finish();
+        }
+        // As many barriers as the others call to finish.
+        (0..2).try_for_each(|_| world.barrier())?;
+        loop {
+            world.put(GlobalPointer { rank: 2, segment, offset: 0 }, &[7; 8])?;
+            world.sync()?;
+        }
+    });
+    assert_eq!([&ends[0], &ends[2]], [&Ok(()); 2]);
+    assert!(matches!(ends[1], Err(Error::PeerLost { rank: 2, .. })), "{:?}", ends[1]);
+}
+
 fn a_world_that_is_dropped_ends_the_others(transport: Transport) {
     let ends = job::run_raw(3, transport, |mut world: World| {
         world.barrier()?;
@@ -352,6 +371,7 @@ macro_rules! over {
                 super::traffic_is_counted,
                 super::different_collectives_are_told,
                 super::a_barrier_without_the_others_is_told,
+                super::an_operation_on_a_rank_that_has_finished_is_told,
                 super::a_world_that_is_dropped_ends_the_others,
                 killed::a_killed_rank_ends_the_others,
                 launched::launched_ranks_share_memory,

@@ -67,11 +67,20 @@ impl Entrance {
     }
 
     /// Takes new connections, and returns those that have shown the key.
-    pub(super) fn admit(&mut self) -> Vec<TcpStream> {
+    ///
+    /// # Errors
+    /// Returns an I/O error if there is no descriptor for a connection, although no stranger has one.
+    pub(super) fn admit(&mut self) -> io::Result<Vec<TcpStream>> {
         for _ in 0..ACCEPTED_AT_ONCE {
-            // A connection that was closed again, or for which there is no descriptor, is none.
-            let Ok((socket, _)) = self.listener.accept() else { break };
-            self.callers.push(Caller { socket, heard: Vec::new(), since: Instant::now() });
+            match self.listener.accept() {
+                Ok((socket, _)) => {
+                    self.callers.push(Caller { socket, heard: Vec::new(), since: Instant::now() });
+                }
+                Err(error) if lacks_descriptor(&error) && self.callers.is_empty() => return Err(error),
+                Err(error) if lacks_descriptor(&error) => drop(self.callers.remove(0)),
+                // There is none, or it was closed again.
+                Err(_) => break,
+            }
         }
         let line = self.invitation.greeting();
         let mut ranks = Vec::new();
@@ -84,7 +93,7 @@ impl Entrance {
         }
         let too_many = self.callers.len().saturating_sub(CALLERS_AT_MOST);
         self.callers.drain(..too_many);
-        ranks
+        Ok(ranks)
     }
 }
 
@@ -100,11 +109,23 @@ impl Caller {
             Err(_) => return Caught::Stranger,
         }
         match self.heard.len() {
-            GREETING_BYTES if is_same(&self.heard, line) => Caught::Rank,
+            GREETING_BYTES if is_same(&self.heard, line) && self.is_there() => Caught::Rank,
             GREETING_BYTES => Caught::Stranger,
             _ => Caught::Nothing,
         }
     }
+
+    /// Reports whether the caller still waits for its answer. One that has waited for too long has connected again.
+    fn is_there(&self) -> bool {
+        let next = recv(&self.socket, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(next, Err(Errno::AGAIN))
+    }
+}
+
+/// Reports whether the process or the system has no descriptor left.
+fn lacks_descriptor(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|lack| code == Some(lack.raw_os_error()))
 }
 
 /// Compares in a time that does not tell where the first difference is.

@@ -114,9 +114,12 @@ pub enum Loss {
     Gone,
 }
 
-/// The connection of a rank. A drop closes it.
+/// The connection of a rank. The drop of the last clone closes it.
+#[derive(Clone, Debug)]
+pub struct Joined(Arc<Connection>);
+
 #[derive(Debug)]
-pub struct Joined {
+struct Connection {
     socket: TcpStream,
     flags: Arc<Flags>,
 }
@@ -168,7 +171,7 @@ impl Invitation {
             _ => return Ok(None),
         };
         socket.set_read_timeout(None)?;
-        Ok(Some((Joined { socket, flags: Arc::default() }, place)))
+        Ok(Some((Joined(Arc::new(Connection { socket, flags: Arc::default() })), place)))
     }
 }
 
@@ -189,7 +192,7 @@ impl Joined {
     /// # Errors
     /// Returns an I/O error if the connection has failed.
     pub fn own_address(&self) -> io::Result<IpAddr> {
-        Ok(self.socket.local_addr()?.ip())
+        Ok(self.0.socket.local_addr()?.ip())
     }
 
     /// Starts a thread that calls `lost` once the connection has ended, unless this process has closed it.
@@ -197,7 +200,7 @@ impl Joined {
     /// # Errors
     /// Returns an I/O error if the system refuses the thread.
     pub fn watch(&self, lost: impl FnOnce(Loss) + Send + 'static) -> io::Result<()> {
-        let (socket, flags) = (self.socket.try_clone()?, Arc::clone(&self.flags));
+        let (socket, flags) = (self.0.socket.try_clone()?, Arc::clone(&self.0.flags));
         let watch = move || {
             await_end(&socket);
             if !flags.is_closed.load(Ordering::SeqCst) {
@@ -236,17 +239,18 @@ fn has_word(bytes: &[u8]) -> bool {
 impl Read for Joined {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         // The flag is set before the word leaves the socket, because the thread that watches looks in both places.
-        let len = self.socket.peek(bytes)?;
+        let Connection { socket, flags } = &*self.0;
+        let len = socket.peek(bytes)?;
         if has_word(&bytes[..len]) {
-            self.flags.is_over.store(true, Ordering::SeqCst);
+            flags.is_over.store(true, Ordering::SeqCst);
         }
-        self.socket.read(&mut bytes[..len])
+        (&mut &*socket).read(&mut bytes[..len])
     }
 }
 
 impl Write for Joined {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+        (&self.0.socket).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -254,7 +258,7 @@ impl Write for Joined {
     }
 }
 
-impl Drop for Joined {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.flags.is_closed.store(true, Ordering::SeqCst);
         // Ends the thread that watches, too. A connection that has failed is closed already.

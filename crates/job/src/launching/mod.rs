@@ -156,6 +156,9 @@ pub enum LaunchError {
         /// The time that they had.
         within: Duration,
     },
+    /// There is no descriptor for the connection of a rank.
+    #[error("cannot take more ranks: {0}; raise the limit (ulimit -n)")]
+    Admit(io::Error),
     /// A rank that others have started has ended or is not reached any more.
     #[error("rank {0} has ended before the job")]
     Lost(usize),

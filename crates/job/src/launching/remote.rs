@@ -42,14 +42,21 @@ impl Starter {
         // The process needs no descriptor. It inherits that of nothing.
         let child = tied::spawn(command, OwnedFd::from(File::open("/dev/null")?))?;
         let mut starter = Self { name, child, life: None };
-        starter.life = Some(Life::of(starter.child.id())?);
+        starter.life = match Life::of(starter.child.id()) {
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => None,
+            life => Some(life?),
+        };
         Ok(starter)
     }
 
-    /// Takes the exit status of a process that has ended. Returns its error.
+    /// Takes the exit status of a process that has ended. Returns its error. A program that ignores the ends of its
+    /// children, or waits for them itself, leaves no status.
     fn reap(&mut self) -> io::Result<Option<LaunchError>> {
-        let status = self.child.wait()?;
         self.life = None;
+        let status = match self.child.wait() {
+            Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => return Ok(None),
+            status => status?,
+        };
         let name = || self.name.clone();
         Ok((!status.success()).then(|| LaunchError::Starter { name: name(), status }))
     }
@@ -91,8 +98,12 @@ pub fn serve(entrance: Entrance, procs: usize, starters: Vec<Starter>, within: D
         if verdict.is_some() {
             job.tell();
         }
-        let seen = job.look()?;
-        verdict = verdict.or(seen);
+        match job.look() {
+            Ok(seen) => verdict = verdict.or(seen),
+            // The ranks were told, and nothing more can be done.
+            Err(_) if verdict.is_some() => break,
+            Err(error) => verdict = Some(Err(error)),
+        }
     }
     verdict.unwrap_or(Ok(End::Done))
 }
@@ -162,14 +173,16 @@ impl Job {
             }
         }
         if events.entrance {
-            self.admit();
+            self.admit()?;
         }
         let mut failed = None;
         for starter in events.starters {
             failed = failed.or(self.starters[starter].reap()?);
         }
-        let error = || self.lost().or(failed).or_else(|| self.absent());
-        Ok(verdict.or_else(|| error().map(Err)))
+        let lost = self.lost();
+        // Other ranks notice a rank that is lost, and abort.
+        let verdict = verdict.filter(|verdict| lost.is_none() || !matches!(verdict, Ok(End::Aborted { .. })));
+        Ok(verdict.or_else(|| lost.or(failed).or_else(|| self.absent()).map(Err)))
     }
 
     /// Returns the error of a rank that has gone.
@@ -218,9 +231,9 @@ impl Job {
     }
 
     /// Gives those that have shown the key their ranks. The port closes behind the last one.
-    fn admit(&mut self) {
-        let Some(entrance) = &mut self.entrance else { return };
-        for socket in entrance.admit() {
+    fn admit(&mut self) -> Result<(), LaunchError> {
+        let Some(entrance) = &mut self.entrance else { return Ok(()) };
+        for socket in entrance.admit().map_err(LaunchError::Admit)? {
             if self.came < self.procs && self.welcome(&socket) {
                 self.service.connect(self.came, socket.into());
                 self.came += 1;
@@ -229,6 +242,7 @@ impl Job {
         if self.came == self.procs {
             self.entrance = None;
         }
+        Ok(())
     }
 
     /// Tells a rank its place. Returns whether that is possible.

@@ -160,7 +160,9 @@ fn custom(ranks: usize, command: &[OsString], starters: &mut Vec<Starter>) -> Re
         folder: folder_now()?.into(),
     };
     let line = OsString::from_vec(parts.fill(pattern.as_bytes()));
-    starters.push(run(pattern.display().to_string(), shell(&line))?);
+    // An error is one line.
+    let name = pattern.to_string_lossy().lines().next().unwrap_or_default().to_owned();
+    starters.push(run(name, shell(&line))?);
     Ok(())
 }
 

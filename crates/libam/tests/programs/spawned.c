@@ -174,6 +174,8 @@ int main(int argc, char **argv)
         raise(SIGKILL);
     if (strcmp(argv[nth], "leave") == 0 && me == 1)
         _exit(6);
+    if (strcmp(argv[nth], "quit") == 0 && me == 1)
+        exit(6);
     if (strcmp(argv[nth], "compute") == 0)
         for (;;)
             pause();

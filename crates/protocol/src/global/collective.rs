@@ -80,7 +80,9 @@ pub struct Collectives {
 }
 
 impl Collective {
-    const fn root(self) -> u32 {
+    /// Returns the root of its tree.
+    #[must_use]
+    pub const fn root(self) -> u32 {
         match self {
             Self::Barrier | Self::AllReduce { .. } => 0,
             Self::Broadcast { root } | Self::Reduce { root, .. } => root,

@@ -117,6 +117,12 @@ impl Initiator {
         self.counts[completion as usize]
     }
 
+    /// Reports whether an operation on a rank is under way.
+    #[must_use]
+    pub fn waits_for(&self, rank: u32) -> bool {
+        self.outstanding.iter().flatten().any(|operation| operation.at.rank == rank)
+    }
+
     /// Takes the first failure since the last sync of this kind.
     pub fn take_failure(&mut self, completion: Completion) -> Option<Failure> {
         self.failures[completion as usize].take()

@@ -6,6 +6,7 @@
 #define FACTS_H
 
 #include "pair.h"
+#include <pthread.h>
 
 #define LENGTH 200
 #define RECEIVES 4
@@ -19,15 +20,19 @@ static VIP_RELIABILITY_LEVEL level;
 static volatile VIP_VI_HANDLE current;
 static volatile int told[VIP_ERROR_CATASTROPHIC + 1];
 static VIP_ERROR_DESCRIPTOR last_told;
+/* Held while an error is noted, and while another VI becomes the current one. */
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
 
 static void note_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
     CHECK(context == &pair && error->NicHandle == pair.nic && error->OpCode == 0);
+    pthread_mutex_lock(&noting);
     /* The end of an earlier VI may be reported late. */
     if (error->ViHandle == current || error->ViHandle == NULL) {
         last_told = *error;
         told[error->ErrorCode]++;
     }
+    pthread_mutex_unlock(&noting);
 }
 
 static int is_reliable(void)
@@ -112,8 +117,10 @@ static void received(VIP_DESCRIPTOR *d, VIP_UINT32 status)
 static void join_vi(const char *name)
 {
     vi = vi_of(level);
+    pthread_mutex_lock(&noting);
     memset((void *) told, 0, sizeof told);
     current = vi;
+    pthread_mutex_unlock(&noting);
     join_by(vi, name);
     meet();
 }

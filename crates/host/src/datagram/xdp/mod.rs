@@ -85,15 +85,19 @@ impl XdpError {
     fn is_of_interface(&self) -> bool {
         match self {
             Self::NoInterface(_) | Self::NoneFree => true,
-            Self::System { error, .. } => Errno::from_io_error(error) == Some(Errno::BUSY),
+            Self::System { .. } => self.is_of_use(),
             Self::Socket(_) | Self::Family(_) => false,
         }
     }
 
+    /// Reports whether the interface is in use: it has a program, or its queues have sockets.
+    fn is_of_use(&self) -> bool {
+        matches!(self, Self::System { error, .. } if Errno::from_io_error(error) == Some(Errno::BUSY))
+    }
+
     /// Reports whether a queue belongs to another socket.
     fn is_of_queue_in_use(&self) -> bool {
-        matches!(self, Self::System { what, error, .. } if *what == OPEN_SOCKET
-            && Errno::from_io_error(error) == Some(Errno::BUSY))
+        self.is_of_use() && matches!(self, Self::System { what, .. } if *what == OPEN_SOCKET)
     }
 }
 
@@ -158,7 +162,7 @@ impl XdpWire {
             return Err(XdpError::Family(address));
         }
         if !address.ip().is_unspecified() {
-            return Self::bind_when_released(address);
+            return Self::bind_when_released(address, XdpError::is_of_use);
         }
         let neighbours = Neighbours::open().ok();
         let is_default = |ip: &IpAddr| {
@@ -168,7 +172,9 @@ impl XdpWire {
         let all = interface::addresses().unwrap_or_default().into_iter();
         let mut outcome = Err(XdpError::NoneFree);
         for ip in all.filter(|ip| ip.is_ipv4() && !is_default(ip)) {
-            outcome = Self::bind_when_released(SocketAddr::new(ip, address.port()));
+            // A program is one of another process that uses the interface. The next interface may have none.
+            let address = SocketAddr::new(ip, address.port());
+            outcome = Self::bind_when_released(address, XdpError::is_of_queue_in_use);
             if !matches!(&outcome, Err(error) if error.is_of_interface()) {
                 break;
             }
@@ -176,13 +182,13 @@ impl XdpWire {
         outcome
     }
 
-    /// Binds at an address. The kernel releases the queues of a process only a moment after its end, so that the next
-    /// process may find them in use.
-    fn bind_when_released(address: SocketAddr) -> Result<Self, XdpError> {
+    /// Binds at an address. The kernel releases the program and the queues of a process only a moment after its end, so
+    /// that the next process may find them in use. `may_pass` says which errors that may be.
+    fn bind_when_released(address: SocketAddr, may_pass: fn(&XdpError) -> bool) -> Result<Self, XdpError> {
         let until = Instant::now() + RELEASED_AFTER;
         loop {
             match Self::bind_at(address) {
-                Err(error) if error.is_of_queue_in_use() && Instant::now() < until => thread::sleep(RETRY),
+                Err(error) if may_pass(&error) && Instant::now() < until => thread::sleep(RETRY),
                 outcome => return outcome,
             }
         }
