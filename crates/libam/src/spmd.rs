@@ -12,7 +12,7 @@ use crate::polling;
 use crate::refusal::{Refusal, refuse, say};
 use crate::settings;
 use netdyno_host::machine;
-use netdyno_job::launching::invitation::{Invitation, Loss};
+use netdyno_job::launching::invitation::{Invitation, Joined, Loss};
 use netdyno_job::place::Place;
 use netdyno_job::pmi::{Pmi, PmiError};
 use std::cell::{Cell, RefCell};
@@ -42,6 +42,8 @@ struct Origin {
     pmi: Option<Pmi>,
     /// The address at which the process that has started the job reaches this one.
     address: Option<Ipv4Addr>,
+    /// The connection to that process.
+    joined: Option<Joined>,
 }
 
 #[cold]
@@ -64,7 +66,7 @@ fn launched() -> Result<Origin, Refusal> {
         Some(place) if !Pmi::is_offered() => (place, None),
         Some(place) => (place, Some(Pmi::open(place).map_err(failed)?)),
     };
-    Ok(Origin { place, pmi, address: None })
+    Ok(Origin { place, pmi, address: None, joined: None })
 }
 
 /// Connects to the process that has started the job, and ends with it.
@@ -86,7 +88,7 @@ fn invited(invitation: &str) -> Result<Origin, Refusal> {
         _ => None,
     };
     let pmi = Pmi::over(joined.clone(), place).map_err(ends_with_job)?;
-    Ok(Origin { place, pmi: Some(pmi), address })
+    Ok(Origin { place, pmi: Some(pmi), address, joined: Some(joined) })
 }
 
 /// Waits for the thread that watches the connection to the process that has started the job: it ends this process, and
@@ -110,6 +112,8 @@ pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
     let begun = begin(&mut origin, true);
     // A launcher sees how this process ends. The process that has invited it must be told.
     if let Some(pmi) = origin.pmi.filter(|_| begun.is_err()) {
+        // This process goes on, to say why.
+        origin.joined.iter().for_each(Joined::unwatch);
         pmi.abort(1);
     }
     begun
@@ -117,7 +121,7 @@ pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
 
 /// Exchanges names with the other ranks, and connects to them.
 fn begin(origin: &mut Origin, is_invited: bool) -> Result<&'static Job, Refusal> {
-    let Origin { place, pmi, address } = origin;
+    let Origin { place, pmi, address, .. } = origin;
     let place = *place;
     if place.procs > MOST_RANKS {
         return Err(failed(format!(

@@ -195,6 +195,11 @@ impl Joined {
         Ok(self.0.socket.local_addr()?.ip())
     }
 
+    /// Lets this process live on when the connection ends.
+    pub fn unwatch(&self) {
+        self.0.flags.is_closed.store(true, Ordering::SeqCst);
+    }
+
     /// Starts a thread that calls `lost` once the connection has ended, unless this process has closed it.
     ///
     /// # Errors
