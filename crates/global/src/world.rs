@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::loss;
 use crate::state::{LEAVE, LOST, PING, Segment, State, Stop};
 use crate::traffic::Traffic;
+use netdyno_job::launching::LAUNCHER_TIME;
 use netdyno_protocol::global::initiator::Failure;
 use netdyno_protocol::global::message::{SEGMENTS, Words};
 use netdyno_protocol::global::{GlobalPointer, Refusal, Segments, check};
@@ -16,10 +17,7 @@ const SLEEP_AT_MOST: Duration = Duration::from_millis(50);
 /// The longest time in which a rank tells the others that it has lost one. A rank that makes calls takes the message at
 /// once, and one that computes for longer learns less.
 const TELLING_AT_MOST: Duration = Duration::from_secs(1);
-/// The time that a launcher has to end a rank that has lost another one. The launcher sees the end of a process as soon as
-/// the ranks do. It takes some milliseconds, and some hundred on a busy machine.
-const LAUNCHER_TIME: Duration = Duration::from_secs(2);
-/// The time between two polls meanwhile.
+/// The time between two polls of a rank that gives its launcher time to end it.
 const LAUNCHER_STEP: Duration = Duration::from_millis(5);
 
 /// A rank in its job. Other ranks access its segments while it makes calls; [`World::poll`] serves them without any

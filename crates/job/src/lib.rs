@@ -21,6 +21,8 @@ pub mod connection;
 pub mod frame;
 pub mod greeting;
 pub mod handshake;
+mod hex;
+mod keepalive;
 pub mod key;
 pub mod launcher;
 pub mod launching;

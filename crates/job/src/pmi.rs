@@ -4,10 +4,10 @@
 //! A line has a command and its arguments, as in `cmd=put kvsname=NAME key=KEY value=VALUE`. Each is answered by a
 //! line. The values that processes put can be read by all processes of the job after a barrier.
 
+use crate::hex;
 use crate::place::Place;
 use netdyno_host::inherited;
 use std::fmt::Debug;
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use thiserror::Error;
 
@@ -214,19 +214,14 @@ pub(crate) fn argument<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 
 /// Returns a value: the number of values of the process, and some of its bytes.
 fn written(pieces: usize, bytes: &[u8]) -> String {
-    bytes.iter().fold(format!("{pieces}."), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("{pieces}.{}", hex::digits(bytes))
 }
 
 /// Reads a value.
 fn read(value: &str) -> Option<(usize, Vec<u8>)> {
     let (pieces, digits) = value.split_once('.')?;
     let pieces = pieces.parse().ok().filter(|pieces| (1..=PIECES_AT_MOST).contains(pieces))?;
-    let digits = digits.as_bytes().chunks(2);
-    let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    Some((pieces, bytes.collect::<Option<_>>()?))
+    Some((pieces, hex::bytes(digits)?))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use crate::connection::Connection;
 use crate::greeting::{Greeting, Part, Version};
 use crate::handshake::{HandshakeError, shake};
+use crate::keepalive::KeepAlive;
 use crate::key::Key;
 use netdyno_host::random;
-use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use thiserror::Error;
 /// Timeout of a handshake, and of the client's request after it. It covers a link that is down for 3 s,
 /// because TCP may then wait for up to twice that time before it retransmits.
 pub const SHAKING: Duration = Duration::from_secs(10);
-/// Idle time of a connection before the first keepalive probe.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
-/// Interval between keepalive probes.
-const KEEPALIVE_EACH: Duration = Duration::from_secs(2);
-/// Time without an acknowledgement after which a connection is closed. A cable may be unplugged briefly.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(15);
+/// The life of a connection without its host. A cable may be unplugged briefly.
+const KEEP_ALIVE: KeepAlive = KeepAlive {
+    after: Duration::from_secs(5),
+    each: Duration::from_secs(2),
+    given_up_after: Duration::from_secs(15),
+};
 /// Time for which this side reads the remaining data of a rejected peer.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -83,21 +83,11 @@ fn come_together(
     key: Option<&Key>,
     time: Duration,
 ) -> Result<(), HandshakeError> {
-    prepare(connection)?;
+    KEEP_ALIVE.set(&*connection)?;
     let nonce = random::bytes().map_err(io::Error::from)?;
     let greeting = Greeting { version: Version::OURS, nonce, part, has_key: key.is_some() };
     let keys = connection.within(time, |connection| shake(connection, &greeting, key))?;
     connection.encrypt(keys);
-    Ok(())
-}
-
-/// Lets the kernel send each message at once, and detect that the other host has disappeared.
-fn prepare(connection: &Connection) -> io::Result<()> {
-    sockopt::set_tcp_nodelay(connection, true)?;
-    sockopt::set_socket_keepalive(connection, true)?;
-    sockopt::set_tcp_keepidle(connection, KEEPALIVE_AFTER)?;
-    sockopt::set_tcp_keepintvl(connection, KEEPALIVE_EACH)?;
-    sockopt::set_tcp_user_timeout(connection, GIVEN_UP_AFTER.as_millis() as u32)?;
     Ok(())
 }
 

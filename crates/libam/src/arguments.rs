@@ -74,12 +74,6 @@ pub unsafe fn words(count: usize, first: *const *mut c_char) -> Vec<OsString> {
 /// The pointer is NULL or that to the arguments of `main`.
 pub unsafe fn is_invited(argv: *const *const c_char) -> bool {
     // SAFETY: the caller says so; NULL stands behind the last argument.
-    let first = unsafe {
-        if argv.is_null() || (*argv).is_null() {
-            return false;
-        }
-        *argv.add(1)
-    };
-    // SAFETY: as above.
-    !first.is_null() && unsafe { CStr::from_ptr(first) }.to_bytes().starts_with(INVITATION.as_bytes())
+    let first = || unsafe { words(2, argv.cast()) };
+    !argv.is_null() && first().get(1).is_some_and(|word| word.as_bytes().starts_with(INVITATION.as_bytes()))
 }

@@ -7,6 +7,7 @@ use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
 use crate::refusal::{Refusal, refuse, say};
+use netdyno_job::launching::LAUNCHER_TIME;
 use netdyno_job::pmi::Pmi;
 use netdyno_stack::am::{Loss, PeerId};
 use std::cell::{Cell, RefCell};
@@ -27,10 +28,7 @@ pub const HELLO: u64 = 3;
 pub const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
 pub const ROUNDS: usize = 16;
-/// Time in which a launcher ends the other ranks once one has failed. It takes some milliseconds, and some hundred on a busy
-/// machine.
-const LAUNCHER_TIME: Duration = Duration::from_secs(2);
-/// Interval between two looks meanwhile.
+/// Interval between two looks of a rank that gives its launcher time to end it.
 const LAUNCHER_STEP: Duration = Duration::from_millis(5);
 /// Time between two ranks that say why the job ends, and the last rank that waits for it.
 const TURN: Duration = Duration::from_millis(50);

@@ -30,6 +30,12 @@ pub fn refuse(code: Code, why: &'static str) -> Refusal {
     Refusal(Box::new((code, Cow::Borrowed(why))))
 }
 
+/// Makes a refusal for a reason outside of the program: the system, another process, or the environment.
+#[cold]
+pub fn failed(why: impl ToString) -> Refusal {
+    Refusal::new(Code::Resource, why.to_string())
+}
+
 /// Writes a line on standard error: at once, because the lines of several ranks mix otherwise.
 pub fn say(text: &str) {
     // A program that has closed its standard error hears nothing.

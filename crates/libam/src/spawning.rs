@@ -6,7 +6,7 @@ pub mod ways;
 
 use crate::arguments::INVITATION;
 use crate::code::Code;
-use crate::refusal::{Refusal, refuse, say};
+use crate::refusal::{Refusal, failed, refuse, say};
 use crate::settings;
 use netdyno_job::launching::entrance::Entrance;
 use netdyno_job::launching::{self, End, LaunchError, PROCS_AT_MOST, remote};
@@ -58,12 +58,8 @@ pub fn spawn(arguments: &[OsString], ranks: c_int, spawn: Option<Spawn>) -> Resu
 /// Returns the way that the environment names, or that on this host.
 fn preset() -> Result<Spawn, Refusal> {
     let Some(name) = settings::of_amudp(WAY) else { return Ok(ways::AMUDP_SPMDLocalSpawn) };
-    ways::of(name.as_bytes()).ok_or_else(|| {
-        Refusal::new(
-            Code::Resource,
-            format!("{WAY}='{}' is no way to start ranks: use S, L or C", name.display()),
-        )
-    })
+    ways::of(name.as_bytes())
+        .ok_or_else(|| failed(format!("{WAY}='{}' is no way to start ranks: use S, L or C", name.display())))
 }
 
 /// Starts the ranks on this host.
@@ -114,9 +110,4 @@ fn told(end: End) -> c_int {
         say(&end.to_string());
     }
     end.code().into()
-}
-
-#[cold]
-fn failed(why: impl ToString) -> Refusal {
-    Refusal::new(Code::Resource, why.to_string())
 }

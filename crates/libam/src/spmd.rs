@@ -9,7 +9,7 @@ use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
 use crate::polling;
-use crate::refusal::{Refusal, refuse, say};
+use crate::refusal::{Refusal, failed, refuse, say};
 use crate::settings;
 use netdyno_host::machine;
 use netdyno_job::launching::invitation::{Invitation, Joined, Loss};
@@ -44,11 +44,6 @@ struct Origin {
     address: Option<Ipv4Addr>,
     /// The connection to that process.
     joined: Option<Joined>,
-}
-
-#[cold]
-fn failed(why: impl ToString) -> Refusal {
-    Refusal::new(Code::Resource, why.to_string())
 }
 
 /// Asks the launcher that has started this process. Without a launcher the process is the only rank.
@@ -107,22 +102,23 @@ pub fn start(invitation: Option<&str>) -> Result<&'static Job, Refusal> {
     if job().is_some() {
         return Err(refuse(Code::Resource, "the job has started before"));
     }
-    let Some(invitation) = invitation else { return begin(&mut launched()?, false) };
-    let mut origin = invited(invitation)?;
-    let begun = begin(&mut origin, true);
+    let mut origin = match invitation {
+        Some(invitation) => invited(invitation)?,
+        None => launched()?,
+    };
+    let begun = begin(&mut origin);
     // A launcher sees how this process ends. The process that has invited it must be told.
-    if let Some(pmi) = origin.pmi.filter(|_| begun.is_err()) {
+    if let (Err(_), Some(joined), Some(pmi)) = (&begun, origin.joined, origin.pmi) {
         // This process goes on, to say why.
-        origin.joined.iter().for_each(Joined::unwatch);
+        joined.unwatch();
         pmi.abort(1);
     }
     begun
 }
 
 /// Exchanges names with the other ranks, and connects to them.
-fn begin(origin: &mut Origin, is_invited: bool) -> Result<&'static Job, Refusal> {
-    let Origin { place, pmi, address, .. } = origin;
-    let place = *place;
+fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static Job, Refusal> {
+    let (place, is_invited) = (*place, joined.is_some());
     if place.procs > MOST_RANKS {
         return Err(failed(format!(
             "a job has at most {MOST_RANKS} ranks, and this one has {}",

@@ -1,7 +1,7 @@
 //! The port to which the ranks of a job connect that others have started. Each shows the key. A connection that does not
 //! is closed, and keeps nobody waiting.
 
-use super::invitation::{GREETING_BYTES, Invitation, keep_alive};
+use super::invitation::{GREETING_BYTES, Invitation, KEEP_ALIVE};
 use netdyno_host::random;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -86,7 +86,7 @@ impl Entrance {
         let mut ranks = Vec::new();
         for mut caller in std::mem::take(&mut self.callers) {
             match caller.hear(line.as_bytes()) {
-                Caught::Rank if keep_alive(&caller.socket).is_ok() => ranks.push(caller.socket),
+                Caught::Rank if KEEP_ALIVE.set(&caller.socket).is_ok() => ranks.push(caller.socket),
                 Caught::Nothing if caller.since.elapsed() < GREETING_TIME => self.callers.push(caller),
                 _ => {}
             }
@@ -124,8 +124,7 @@ impl Caller {
 
 /// Reports whether the process or the system has no descriptor left.
 fn lacks_descriptor(error: &io::Error) -> bool {
-    let code = error.raw_os_error();
-    [Errno::MFILE, Errno::NFILE].into_iter().any(|lack| code == Some(lack.raw_os_error()))
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Compares in a time that does not tell where the first difference is.

@@ -1,13 +1,15 @@
 //! What a rank needs to connect to the process that has started the job: an address and a secret key. It travels as one
 //! word of a command line.
 
+use crate::hex;
+use crate::keepalive::KeepAlive;
 use crate::place::Place;
 use crate::pmi::{ABORTED, argument};
 use netdyno_host::signals::without_signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv, sockopt};
-use std::fmt::{self, Write as _};
+use rustix::net::{RecvFlags, recv};
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::str::FromStr;
@@ -30,11 +32,12 @@ const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 /// The longest answer to the key, in bytes.
 const LONGEST_ANSWER: u64 = 256;
-/// Time without a word after which a host is asked whether it is there, and time between two such questions.
-const SILENCE: Duration = Duration::from_secs(30);
-const ASK_EVERY: Duration = Duration::from_secs(10);
-/// Questions without an answer after which the host is lost.
-const ASK_AT_MOST: u32 = 3;
+/// The life of a connection without its host. A host may be busy for long.
+pub(super) const KEEP_ALIVE: KeepAlive = KeepAlive {
+    after: Duration::from_secs(30),
+    each: Duration::from_secs(10),
+    given_up_after: Duration::from_secs(60),
+};
 
 /// An address and a key.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,7 +51,7 @@ pub struct Invitation {
 /// The text has the key: do not print it.
 impl fmt::Display for Invitation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, digits(&self.key))
+        write!(f, "{}/{}", self.address, hex::digits(&self.key))
     }
 }
 
@@ -69,23 +72,9 @@ impl FromStr for Invitation {
     fn from_str(text: &str) -> Result<Self, NoInvitation> {
         let (address, key) = text.split_once('/').ok_or(NoInvitation)?;
         let address = address.parse().map_err(|_| NoInvitation)?;
-        if key.len() != 2 * KEY_BYTES || !key.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(NoInvitation);
-        }
-        let mut bytes = [0; KEY_BYTES];
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&key[at..at + 2], 16).map_err(|_| NoInvitation)?;
-        }
-        Ok(Self { address, key: bytes })
+        let key = hex::bytes(key).and_then(|bytes| bytes.try_into().ok()).ok_or(NoInvitation)?;
+        Ok(Self { address, key })
     }
-}
-
-/// Returns the key as hexadecimal digits.
-fn digits(key: &[u8]) -> String {
-    key.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The reason why a rank cannot connect.
@@ -121,14 +110,8 @@ pub struct Joined(Arc<Connection>);
 #[derive(Debug)]
 struct Connection {
     socket: TcpStream,
-    flags: Arc<Flags>,
-}
-
-/// What is known about a connection when it ends.
-#[derive(Debug, Default)]
-struct Flags {
-    /// Whether this process has closed it.
-    is_closed: AtomicBool,
+    /// Whether this process lives on when the connection ends.
+    is_unwatched: AtomicBool,
     /// Whether this process has read that the job is over.
     is_over: AtomicBool,
 }
@@ -136,7 +119,7 @@ struct Flags {
 impl Invitation {
     /// Returns the first line of a rank.
     pub(super) fn greeting(&self) -> String {
-        format!("{GREETING}{}\n", digits(&self.key))
+        format!("{GREETING}{}\n", hex::digits(&self.key))
     }
 
     /// Connects to the process that has started the job. Returns the place of this process in it.
@@ -159,7 +142,7 @@ impl Invitation {
     /// Connects and shows the key. Returns `None` if the answer is no place in the job.
     fn ask(&self) -> io::Result<Option<(Joined, Place)>> {
         let mut socket = TcpStream::connect_timeout(&self.address, STEP)?;
-        keep_alive(&socket)?;
+        KEEP_ALIVE.set(&socket)?;
         socket.set_read_timeout(Some(STEP))?;
         let mut answer = String::new();
         // A word that follows the answer stays in the socket. A process that takes no rank closes the connection.
@@ -171,19 +154,8 @@ impl Invitation {
             _ => return Ok(None),
         };
         socket.set_read_timeout(None)?;
-        Ok(Some((Joined(Arc::new(Connection { socket, flags: Arc::default() })), place)))
+        Ok(Some((Joined(Arc::new(Connection::over(socket))), place)))
     }
-}
-
-/// Lets the system notice that the host at the other end is gone.
-pub(super) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, SILENCE)?;
-    sockopt::set_tcp_keepintvl(socket, ASK_EVERY)?;
-    sockopt::set_tcp_keepcnt(socket, ASK_AT_MOST)?;
-    // Bytes that the other host does not acknowledge suspend the questions.
-    sockopt::set_tcp_user_timeout(socket, (SILENCE + ASK_EVERY * ASK_AT_MOST).as_millis() as u32)?;
-    socket.set_nodelay(true)
 }
 
 impl Joined {
@@ -197,7 +169,7 @@ impl Joined {
 
     /// Lets this process live on when the connection ends.
     pub fn unwatch(&self) {
-        self.0.flags.is_closed.store(true, Ordering::SeqCst);
+        self.0.is_unwatched.store(true, Ordering::SeqCst);
     }
 
     /// Starts a thread that calls `lost` once the connection has ended, unless this process has closed it.
@@ -205,11 +177,13 @@ impl Joined {
     /// # Errors
     /// Returns an I/O error if the system refuses the thread.
     pub fn watch(&self, lost: impl FnOnce(Loss) + Send + 'static) -> io::Result<()> {
-        let (socket, flags) = (self.0.socket.try_clone()?, Arc::clone(&self.0.flags));
+        let (socket, connection) = (self.0.socket.try_clone()?, Arc::downgrade(&self.0));
         let watch = move || {
             await_end(&socket);
-            if !flags.is_closed.load(Ordering::SeqCst) {
-                lost(why(&socket, &flags));
+            // There is none once this process has closed it.
+            let connection = connection.upgrade();
+            if let Some(connection) = connection.filter(|one| !one.is_unwatched.load(Ordering::SeqCst)) {
+                lost(connection.loss());
             }
         };
         let builder = thread::Builder::new().name("netdyno-launcher".into());
@@ -229,12 +203,19 @@ fn await_end(socket: &TcpStream) {
     }
 }
 
-/// Finds the word with which the other end has closed the connection, in what is not read or was.
-fn why(socket: &TcpStream, flags: &Flags) -> Loss {
-    let mut bytes = [0; 4096];
-    let len = recv(socket, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).map_or(0, |(len, _)| len);
-    let is_over = has_word(&bytes[..len]) || flags.is_over.load(Ordering::SeqCst);
-    if is_over { Loss::Over } else { Loss::Gone }
+impl Connection {
+    fn over(socket: TcpStream) -> Self {
+        Self { socket, is_unwatched: AtomicBool::new(false), is_over: AtomicBool::new(false) }
+    }
+
+    /// Finds the word with which the other end has closed the connection, in what is not read or was.
+    fn loss(&self) -> Loss {
+        let mut bytes = [0; 4096];
+        let peeked = recv(&self.socket, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let len = peeked.map_or(0, |(len, _)| len);
+        let is_over = has_word(&bytes[..len]) || self.is_over.load(Ordering::SeqCst);
+        if is_over { Loss::Over } else { Loss::Gone }
+    }
 }
 
 fn has_word(bytes: &[u8]) -> bool {
@@ -244,10 +225,10 @@ fn has_word(bytes: &[u8]) -> bool {
 impl Read for Joined {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         // The flag is set before the word leaves the socket, because the thread that watches looks in both places.
-        let Connection { socket, flags } = &*self.0;
+        let Connection { socket, is_over, .. } = &*self.0;
         let len = socket.peek(bytes)?;
         if has_word(&bytes[..len]) {
-            flags.is_over.store(true, Ordering::SeqCst);
+            is_over.store(true, Ordering::SeqCst);
         }
         (&mut &*socket).read(&mut bytes[..len])
     }
@@ -265,7 +246,6 @@ impl Write for Joined {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.flags.is_closed.store(true, Ordering::SeqCst);
         // Ends the thread that watches, too. A connection that has failed is closed already.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
@@ -282,7 +262,7 @@ mod tests {
             let invitation = Invitation { address: SocketAddr::new(ip, port), key };
             prop_assert_eq!(invitation.to_string().parse(), Ok(invitation.clone()));
             let shown = format!("{invitation:?}");
-            prop_assert!(!shown.contains(&digits(&key)));
+            prop_assert!(!shown.contains(&hex::digits(&key)));
         }
 
         #[test]

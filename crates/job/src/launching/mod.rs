@@ -7,26 +7,26 @@
 
 pub mod entrance;
 pub mod invitation;
+mod process;
 pub mod remote;
 pub mod server;
 mod service;
 
 use crate::place::{self, Place};
 use crate::pmi::DESCRIPTOR;
-use netdyno_host::life::Life;
-use netdyno_host::tied;
+use process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use server::Misuse;
 use service::{Service, Verdict};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -37,6 +37,9 @@ pub const PROCS_AT_MOST: usize = 1 << 16;
 const GRACE: Duration = Duration::from_secs(2);
 /// Time in which a killed process ends after its sockets have been closed, which other processes notice and fail by.
 const NOTICING: Duration = Duration::from_millis(20);
+/// The time that a rank which has lost another one leaves its launcher to end it. A launcher sees the end of a process as
+/// soon as the ranks do, and names it. That takes some milliseconds, and some hundred on a busy machine.
+pub const LAUNCHER_TIME: Duration = Duration::from_secs(2);
 /// Interval between two calls of `stop`.
 const LOOK: Duration = Duration::from_millis(50);
 /// The exit code of `timeout`(1) for an end that has none.
@@ -206,7 +209,7 @@ pub fn run(
         launch.start(nth, procs, rank(nth))?;
     }
     let mut verdict = None;
-    while launch.ranks.iter().any(Rank::is_running) {
+    while launch.ranks.iter().any(Process::is_running) {
         if verdict.is_none() {
             verdict = stop().map(|signal| Ok(End::Stopped(signal)));
         }
@@ -219,18 +222,12 @@ pub fn run(
     verdict.unwrap_or(Ok(End::Done))
 }
 
-/// The processes of a launch. A drop kills those that still run.
+/// The processes of a launch.
 struct Launch {
-    ranks: Vec<Rank>,
+    ranks: Vec<Process>,
     service: Service,
     /// When the processes were told to end.
     told: Option<Instant>,
-}
-
-struct Rank {
-    child: Child,
-    /// A handle of the process until it has ended.
-    life: Option<Life>,
 }
 
 impl Launch {
@@ -244,11 +241,9 @@ impl Launch {
             }
             place::set(&mut command, Place { rank, procs }).env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             command.stdin(if rank == 0 { Stdio::inherit() } else { Stdio::null() });
-            let child = tied::spawn(std::mem::replace(&mut command, Command::new("")), theirs)?;
-            self.ranks.push(Rank { child, life: None });
+            let command = std::mem::replace(&mut command, Command::new(""));
+            self.ranks.push(Process::start(command, theirs)?);
             self.service.connect(rank, socket.into());
-            let started = &mut self.ranks[rank];
-            started.life = Some(Life::of(started.child.id())?);
             Ok(())
         };
         start().map_err(|error| LaunchError::Start { rank, program, error })
@@ -262,10 +257,7 @@ impl Launch {
             Some(_) => return,
         };
         self.told.get_or_insert_with(Instant::now);
-        for rank in self.ranks.iter().filter(|rank| rank.is_running()) {
-            // A process that has ended is not yet waited for, so that its number is not another one's.
-            let _ = kill_process(Pid::from_child(&rank.child), signal);
-        }
+        self.ranks.iter().for_each(|rank| rank.signal(signal));
     }
 
     /// Waits for the next events and takes them. Returns the verdict on the launch if it must end.
@@ -304,23 +296,15 @@ impl Launch {
 
     /// Waits for events. Returns the ranks with something to read, and those that have ended.
     fn events(&self) -> Result<(Vec<usize>, Vec<usize>), LaunchError> {
-        let lives = self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.life.as_ref()?)));
+        let lives = self.ranks.iter().enumerate().filter_map(|(nth, rank)| Some((nth, rank.life()?)));
         let (of_sockets, mut fds): (Vec<usize>, Vec<PollFd<'_>>) =
-            self.service.sockets().map(|(nth, socket)| (nth, PollFd::new(socket, PollFlags::IN))).unzip();
+            self.service.sockets().map(|(nth, socket)| (nth, readable(socket))).unzip();
         let (of_lives, of_ends): (Vec<usize>, Vec<PollFd<'_>>) =
-            lives.map(|(nth, life)| (nth, PollFd::new(life, PollFlags::IN))).unzip();
+            lives.map(|(nth, life)| (nth, readable(life))).unzip();
         fds.extend(of_ends);
-        match poll(&mut fds, Some(&Timespec::try_from(LOOK).unwrap_or_default())) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok((Vec::new(), Vec::new())),
-            Err(error) => return Err(LaunchError::Wait(error.into())),
-        }
-        let (sockets, lives) = fds.split_at(of_sockets.len());
-        let ready = |ranks: &[usize], fds: &[PollFd<'_>]| {
-            let ready = ranks.iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty());
-            ready.map(|(rank, _)| *rank).collect()
-        };
-        Ok((ready(&of_sockets, sockets), ready(&of_lives, lives)))
+        let is_ready = await_any(&mut fds)?;
+        let (sockets, lives) = is_ready.split_at(of_sockets.len());
+        Ok((chosen(of_sockets, sockets), chosen(of_lives, lives)))
     }
 
     /// Returns the error of a barrier in which ranks wait for one that does not come.
@@ -329,29 +313,24 @@ impl Launch {
     }
 }
 
+fn readable<'a>(descriptor: &'a (impl AsFd + 'a)) -> PollFd<'a> {
+    PollFd::new(descriptor, PollFlags::IN)
+}
+
+/// Waits until a descriptor has an event, for [`LOOK`] at most. Returns which have one.
+fn await_any(fds: &mut [PollFd<'_>]) -> Result<Vec<bool>, LaunchError> {
+    match poll(fds, Some(&Timespec::try_from(LOOK).unwrap_or_default())) {
+        Ok(_) => Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
+        Err(Errno::INTR) => Ok(vec![false; fds.len()]),
+        Err(error) => Err(LaunchError::Wait(error.into())),
+    }
+}
+
+/// Returns those whose descriptor has an event.
+fn chosen(all: Vec<usize>, is_ready: &[bool]) -> Vec<usize> {
+    all.into_iter().zip(is_ready).filter(|(_, is_ready)| **is_ready).map(|(nth, _)| nth).collect()
+}
+
 fn is_killed(end: &End) -> bool {
     matches!(end, End::Failed { status, .. } if status.signal().is_some())
-}
-
-impl Drop for Launch {
-    fn drop(&mut self) {
-        for rank in &mut self.ranks {
-            // Both fail if the process was waited for already.
-            let _ = rank.child.kill();
-            let _ = rank.child.wait();
-        }
-    }
-}
-
-impl Rank {
-    fn is_running(&self) -> bool {
-        self.life.is_some()
-    }
-
-    /// Takes the exit status of a process that has ended.
-    fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.child.wait()?;
-        self.life = None;
-        Ok(status)
-    }
 }

@@ -2,30 +2,29 @@
 //! They connect to an [`Entrance`] and get their ranks in the order in which they come.
 
 use super::entrance::Entrance;
+use super::process::Process;
 use super::service::{Service, Verdict};
-use super::{End, GRACE, LOOK, LaunchError, PROCS_AT_MOST};
+use super::{End, GRACE, LaunchError, PROCS_AT_MOST, await_any, chosen, readable};
 use crate::place::variables;
 use crate::pmi::ABORTED;
 use netdyno_host::life::Life;
-use netdyno_host::tied;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A process that starts ranks, such as ssh. A drop kills it.
 #[derive(Debug)]
 pub struct Starter {
     name: String,
-    child: Child,
-    /// A handle of the process until it has ended.
-    life: Option<Life>,
+    /// None if the process has ended and left no status: a program may ignore the ends of its children, or wait for them
+    /// itself.
+    process: Option<Process>,
 }
 
 impl Starter {
@@ -40,33 +39,26 @@ impl Starter {
         }
         command.stdin(Stdio::null());
         // The process needs no descriptor. It inherits that of nothing.
-        let child = tied::spawn(command, OwnedFd::from(File::open("/dev/null")?))?;
-        let mut starter = Self { name, child, life: None };
-        starter.life = match Life::of(starter.child.id()) {
-            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => None,
-            life => Some(life?),
+        let process = match Process::start(command, OwnedFd::from(File::open("/dev/null")?)) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => None,
+            process => Some(process?),
         };
-        Ok(starter)
+        Ok(Self { name, process })
     }
 
-    /// Takes the exit status of a process that has ended. Returns its error. A program that ignores the ends of its
-    /// children, or waits for them itself, leaves no status.
+    /// Returns the handle of the process until its end was seen.
+    fn life(&self) -> Option<&Life> {
+        self.process.as_ref()?.life()
+    }
+
+    /// Takes the exit status of a process that has ended. Returns its error.
     fn reap(&mut self) -> io::Result<Option<LaunchError>> {
-        self.life = None;
-        let status = match self.child.wait() {
-            Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => return Ok(None),
+        let Some(process) = &mut self.process else { return Ok(None) };
+        let status = match process.reap() {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => return Ok(None),
             status => status?,
         };
-        let name = || self.name.clone();
-        Ok((!status.success()).then(|| LaunchError::Starter { name: name(), status }))
-    }
-}
-
-impl Drop for Starter {
-    fn drop(&mut self) {
-        // Both fail if the process was waited for already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Ok((!status.success()).then(|| LaunchError::Starter { name: self.name.clone(), status }))
     }
 }
 
@@ -132,7 +124,7 @@ struct Events {
 impl Job {
     /// Reports whether something is to be waited for. A rank that was told to end has a while for it.
     fn is_running(&self) -> bool {
-        let starters = self.starters.iter().any(|starter| starter.life.is_some());
+        let starters = self.starters.iter().any(|starter| starter.life().is_some());
         let ranks = self.service.sockets().next().is_some();
         match self.told {
             None => self.entrance.is_some() || ranks || starters,
@@ -157,10 +149,7 @@ impl Job {
             Some(passed) if passed > GRACE => Signal::TERM,
             Some(_) => return,
         };
-        for starter in self.starters.iter().filter(|starter| starter.life.is_some()) {
-            // A process that has ended is not yet waited for, so that its number is not another one's.
-            let _ = kill_process(Pid::from_child(&starter.child), signal);
-        }
+        self.starters.iter().flat_map(|starter| &starter.process).for_each(|process| process.signal(signal));
     }
 
     /// Waits for the next events and takes them. Returns the verdict on the job if it must end.
@@ -210,23 +199,16 @@ impl Job {
         let ranks: Vec<usize> = self.service.sockets().map(|(rank, _)| rank).collect();
         fds.extend(self.service.sockets().map(|(_, socket)| readable(socket)));
         let lives = self.starters.iter().enumerate();
-        let lives = lives.filter_map(|(nth, starter)| Some((nth, starter.life.as_ref()?)));
+        let lives = lives.filter_map(|(nth, starter)| Some((nth, starter.life()?)));
         let starters: Vec<usize> = lives.clone().map(|(nth, _)| nth).collect();
         fds.extend(lives.map(|(_, life)| readable(life)));
-        let is_ready: Vec<bool> = match poll(&mut fds, Some(&Timespec::try_from(LOOK).unwrap_or_default())) {
-            Ok(_) => fds.iter().map(|fd| !fd.revents().is_empty()).collect(),
-            Err(Errno::INTR) => vec![false; fds.len()],
-            Err(error) => return Err(LaunchError::Wait(error.into())),
-        };
+        let is_ready = await_any(&mut fds)?;
         let (entrance, rest) = is_ready.split_at(of_entrance);
         let (of_ranks, of_starters) = rest.split_at(ranks.len());
-        let ready = |all: Vec<usize>, is_ready: &[bool]| {
-            all.into_iter().zip(is_ready).filter(|(_, is_ready)| **is_ready).map(|(nth, _)| nth).collect()
-        };
         Ok(Events {
             entrance: entrance.contains(&true),
-            ranks: ready(ranks, of_ranks),
-            starters: ready(starters, of_starters),
+            ranks: chosen(ranks, of_ranks),
+            starters: chosen(starters, of_starters),
         })
     }
 
@@ -250,8 +232,4 @@ impl Job {
         let line = format!("cmd=place rank={} size={}\n", self.came, self.procs);
         send(socket, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) == Ok(line.len())
     }
-}
-
-fn readable<'a>(descriptor: &'a (impl AsFd + 'a)) -> PollFd<'a> {
-    PollFd::new(descriptor, PollFlags::IN)
 }

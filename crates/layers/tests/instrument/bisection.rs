@@ -8,6 +8,7 @@
 
 use crate::simulated::halves::{Halves, Times};
 use crate::truths::draw::log_uniform;
+use crate::truths::seed;
 use netdyno_measure::contention::direct::CrowdPlan;
 use netdyno_measure::contention::extract::extract;
 use netdyno_measure::contention::places::{Bisected, Places};
@@ -99,10 +100,8 @@ fn contradictions(drawn: &Drawn, found: &Bisection, window: usize) -> Vec<String
 
 #[test]
 fn the_bisection_comes_back_from_random_truths() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let (mut wrong, mut slow, mut free) = (Vec::new(), 0, 0);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let drawn = draw(seed);

@@ -2,6 +2,7 @@
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random stacks.
 
+use crate::truths::seed;
 use netdyno_layers::catalogue::{ALL, Layer, parts};
 use netdyno_layers::parts::PartsOptions;
 use netdyno_layers::sim::{KnownOperation, SimParts};
@@ -77,10 +78,8 @@ fn is_near(cost: &Parameter, ns: f64, whole_ns: f64, noise: f64) -> bool {
 
 #[test]
 fn steps_come_back_from_random_stacks() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let mut wrong = Vec::new();
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let drawn = draw(seed);

@@ -5,6 +5,7 @@
 
 use crate::simulated::known::Known;
 use crate::truths::draw::{Drawn, SHALLOW, log_uniform};
+use crate::truths::seed;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::completion::data::{CompletionLaunch, CompletionSizeShape};
 use netdyno_measure::completion::extract::extract;
@@ -127,9 +128,7 @@ fn contradictions_of_all(truth: &Truth, found: &Reading<Completion>) -> Vec<Stri
 
 /// Returns the first seed and the number of runs.
 fn seeds() -> (u64, u64) {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
+    let first = seed();
     (first, std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap()))
 }
 

@@ -3,6 +3,7 @@
 
 use crate::onesided_truths::{Drawn, Target, draw, known};
 use crate::simulated::attended::AttendedInitiator;
+use crate::truths::seed;
 use netdyno_layers::sim::SimInitiator;
 use netdyno_measure::memory::data::MemoryLaunch;
 use netdyno_measure::memory::extract::extract;
@@ -32,9 +33,7 @@ fn measure(drawn: &Drawn, plan: &MemoryPlan, seed: u64) -> MemoryLaunch {
 
 #[test]
 fn accesses_come_back_from_random_truths() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
+    let first = seed();
     for seed in (0..RUNS).map(|nth| first.wrapping_add(nth)) {
         let mut drawn = draw(seed);
         drawn.truth.noise.share = 0.0;

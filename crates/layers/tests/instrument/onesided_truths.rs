@@ -5,6 +5,7 @@
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
 use crate::simulated::attended::AttendedInitiator;
+use crate::truths::seed;
 use netdyno_layers::sim::SimInitiator;
 use netdyno_measure::onesided::data::{Access, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::extract::extract;
@@ -272,10 +273,8 @@ fn contradictions(drawn: &Drawn, found: &Reading<Onesided>) -> Vec<String> {
 
 #[test]
 fn one_sided_operations_come_back_from_random_truths() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let (mut wrong, mut held, mut intervals) = (Vec::new(), 0, 0);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let drawn = draw(seed);

@@ -9,6 +9,7 @@
 
 use crate::simulated;
 use crate::simulated::cycle::KnownCycle;
+use crate::truths::seed;
 use netdyno_measure::overlap::data::OverlapLaunch;
 use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::overlap::extract::extract;
@@ -181,10 +182,8 @@ fn pays_or_may(finding: &Finding, payer: Payer) -> bool {
 
 #[test]
 fn no_verdict_on_a_random_truth_is_wrong() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     // Findings about cycles of one message, and of several.
     let (mut wrong, mut seen) = (Vec::new(), [[0; 4]; 2]);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {

@@ -3,6 +3,7 @@
 //!
 //! `NETDYNO_SEED` sets the first seed, `NETDYNO_RUNS` the number of random parameters.
 
+use crate::truths::seed;
 use netdyno_layers::sim::SimRegistrar;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Parameter;
@@ -151,10 +152,8 @@ fn contradictions(drawn: &Drawn, found: &Reading<Registration>) -> Vec<String> {
 
 #[test]
 fn what_memory_costs_comes_back_from_random_truths() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let (mut wrong, mut held, mut intervals) = (Vec::new(), 0, 0);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let drawn = draw(seed);

@@ -6,6 +6,7 @@
 
 use crate::simulated::others::{AmongOthers, Others};
 use crate::truths::draw::{Drawn, SHALLOW, log_uniform};
+use crate::truths::seed;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::utilisation::extract::extract;
 use netdyno_measure::utilisation::pattern::{self, UtilisationPlan};
@@ -54,10 +55,8 @@ fn contradictions(others: Others, found: &Reading<Utilisation>) -> Vec<String> {
 
 #[test]
 fn work_of_others_is_unexplained() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let (mut wrong, mut doubted) = (Vec::new(), 0);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -5,6 +5,7 @@
 
 use crate::simulated::known::Known;
 use crate::truths::draw::{Drawn, SHALLOW};
+use crate::truths::seed;
 use netdyno_layers::sim::SimRequester;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Status;
@@ -142,10 +143,8 @@ fn contradictions_of_all(truth: &Truth, found: &Reading<Utilisation>) -> Vec<Str
 
 #[test]
 fn processor_time_comes_back_from_random_truths() {
-    let first =
-        std::env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
+    let first = seed();
     let runs = std::env::var("NETDYNO_RUNS").map_or(RUNS, |n| n.parse().unwrap());
-    println!("NETDYNO_SEED={first}");
     let (mut wrong, mut measured, mut streams) = (Vec::new(), 0, 0);
     for seed in (0..runs).map(|nth| first.wrapping_add(nth)) {
         let spelled = draw(seed);

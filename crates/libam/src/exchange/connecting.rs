@@ -1,11 +1,11 @@
 //! Connections to named endpoints: made when the first message is sent, by a call to the lobby of the other process.
 
-use crate::code::{Code, Status};
+use crate::code::Status;
 use crate::job;
 use crate::lobby::{self, Call, Calling};
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint, Peer, State, Translation, for_each_unshared};
-use crate::refusal::Refusal;
+use crate::refusal::failed;
 use crate::settings;
 use netdyno_host::machine;
 use netdyno_stack::am::{self, PeerId, Wire};
@@ -55,8 +55,7 @@ impl Endpoint {
     /// Calls an endpoint and connects to it. Polls meanwhile, because the other side may call, too.
     fn call(&'static self, link: &mut am::Endpoint<State>, name: &Name) -> Result<PeerId, Status> {
         let failed = |error: &dyn Display| {
-            Refusal::new(Code::Resource, format!("endpoint {name} cannot be reached: {error}"))
-                .tell("connecting");
+            failed(format!("endpoint {name} cannot be reached: {error}")).tell("connecting");
             Status::Unreachable
         };
         let begun = Calling::begin(name).map_err(|error| failed(&error))?;

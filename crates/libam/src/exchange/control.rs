@@ -7,9 +7,8 @@ use crate::job::{EXIT, Job, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
 use crate::message::Words;
 use crate::objects::close_all;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, failed, refuse};
 use std::ffi::c_int;
-use std::io;
 use std::time::Duration;
 
 /// A rank that ends well leaves the others this time for what needs no messages.
@@ -21,8 +20,7 @@ impl Job {
     /// # Errors
     /// Returns `Resource` in a handler, and if the rank is not reached.
     pub fn send(&self, rank: usize, words: Words, bytes: &[u8]) -> Result<(), Refusal> {
-        let unreachable =
-            |status| Refusal::new(Code::Resource, format!("rank {rank} is not reached: {status}"));
+        let unreachable = |status| failed(format!("rank {rank} is not reached: {status}"));
         let translation = self.endpoint.translation(rank)?;
         let Ok(mut link) = self.endpoint.link.try_borrow_mut() else {
             return Err(refuse(Code::Resource, "a handler may not do this"));
@@ -67,7 +65,6 @@ impl Job {
 
     /// Tells a rank something in a handler or at the end of the process, where no message can be sent.
     fn call_with(&self, rank: usize, notice: Notice) -> Result<(), Refusal> {
-        let failed = |error: io::Error| Refusal::new(Code::Resource, error.to_string());
         match Calling::begin(&self.names[rank]).map_err(failed)? {
             Some((mut calling, _)) => calling.tell(&self.endpoint.name, notice).map_err(failed),
             None => Ok(()),

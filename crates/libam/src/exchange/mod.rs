@@ -17,7 +17,7 @@ use crate::message::Words;
 use crate::objects::token::{Answer, Source, Unanswered};
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::polling;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, failed, refuse};
 use crate::settings;
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, Request, RequestError};
 use receiving::Body;
@@ -111,9 +111,8 @@ impl Endpoint {
         if self.is_open() {
             return Err(refuse(Code::Resource, "AM_SetExpectedResources was called before"));
         }
-        let failed = |why: String| Refusal::new(Code::Resource, why);
         let config = settings::config(*self.name.at().ip(), self.here).map_err(failed)?;
-        let link = am::Endpoint::new(handlers(), config).map_err(|error| failed(error.to_string()))?;
+        let link = am::Endpoint::new(handlers(), config).map_err(failed)?;
         *self.link.borrow_mut() = Some(link);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::lobby::{self, Inbox, Lobby};
 use crate::lock::{Held, Lock, NONE, held, this_thread};
 use crate::message::Words;
 use crate::name::Name;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, failed, refuse};
 use crate::statistics::Counts;
 use netdyno_stack::am::{self, PeerId};
 use std::cell::{Cell, RefCell};
@@ -270,8 +270,8 @@ impl Endpoint {
     /// # Errors
     /// Returns `Resource` if the process cannot listen for connections.
     pub fn allocate(bundle: &'static Bundle, here: usize) -> Result<&'static Self, Refusal> {
-        let lobby = lobby::open().map_err(|why| Refusal::new(Code::Resource, why))?;
-        let (inbox, name) = lobby.add().map_err(|error| Refusal::new(Code::Resource, error.to_string()))?;
+        let lobby = lobby::open().map_err(failed)?;
+        let (inbox, name) = lobby.add().map_err(failed)?;
         let endpoint: &'static Self = Box::leak(Box::new(Self {
             magic: MAGIC,
             has_ended: AtomicBool::new(false),

@@ -6,7 +6,7 @@ use crate::arguments::words;
 use crate::code::Code;
 use crate::guard::quietly;
 use crate::lock::held;
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, failed, refuse};
 use crate::settings;
 use netdyno_job::launching::remote::Starter;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
@@ -190,11 +190,6 @@ fn shell(line: &OsStr) -> Command {
 fn run(name: String, command: Command) -> Result<Starter, Refusal> {
     let failed = |error| failed(format!("cannot run '{name}': {error}"));
     Starter::run(name.clone(), command).map_err(failed)
-}
-
-#[cold]
-fn failed(why: String) -> Refusal {
-    Refusal::new(Code::Resource, why)
 }
 
 #[cold]

@@ -23,8 +23,8 @@ fn truths(usually: usize) -> usize {
 }
 
 /// Returns the first seed. Prints it, so that a failure can be replayed.
-fn seed() -> u64 {
-    let seed = env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..), |n| n.parse().unwrap());
+pub fn seed() -> u64 {
+    let seed = env::var("NETDYNO_SEED").map_or_else(|_| fastrand::u64(..1 << 48), |n| n.parse().unwrap());
     println!("NETDYNO_SEED={seed}");
     seed
 }
