@@ -16,7 +16,8 @@ mod options;
 #[path = "sweep_programs/plan.rs"]
 mod plan;
 
-use model::{Traffic, latency_slope, row, slope, swept_dial};
+use model::{LatencySlope, Traffic, row, slope, swept_dial};
+use netdyno_global::am::Dial;
 use netdyno_measure::show::{Percent, counted};
 use netdyno_measure::sweep::{Run, SCHEMA, Sweep, read};
 use netdyno_protocol::random::Random;
@@ -61,11 +62,11 @@ struct Step {
     value: Option<(usize, f64)>,
 }
 
-/// The runs of a subject, and what was counted in its runs on the link as it is.
+/// The runs of a subject, and the latencies that its runs with that dial waited for.
 #[derive(Default)]
 struct Runs {
     runs: Vec<Run>,
-    traffic: Option<Traffic>,
+    latencies: Option<LatencySlope>,
 }
 
 /// Runs everything and prints the table, for which disturbed runs do not count.
@@ -78,8 +79,9 @@ fn sweep(options: &Options) -> Result<(), String> {
         for step in shuffled(steps(subjects.len()), &mut random) {
             let (run, traffic) = undisturbed(options, &subjects[step.subject], step, repetition)?;
             let result = &mut results[step.subject];
-            if step.value.is_none() {
-                result.traffic.get_or_insert(traffic);
+            if step.value.is_some_and(|(dial, _)| SWEPT[dial].dial == Dial::Latency) {
+                let waited_for = LatencySlope::of(&traffic, options.ranks);
+                result.latencies = Some(result.latencies.map_or(waited_for, |others| others.and(waited_for)));
             }
             result.runs.push(run);
         }
@@ -98,13 +100,13 @@ fn sweep(options: &Options) -> Result<(), String> {
         "| program | dial | slope, ms for each µs or ns/B | by the model | measured of it | slowdown | runs |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    for (subject, Runs { runs, traffic }) in subjects.iter().zip(&results) {
-        let Some(traffic) = traffic else { continue };
+    for (subject, Runs { runs, latencies }) in subjects.iter().zip(&results) {
+        let Some(latencies) = *latencies else { continue };
         let calm: Vec<Run> = runs.iter().filter(|run| run.doubts.is_empty()).cloned().collect();
         let sweep = record(options, subject, &began, &calm);
         for (swept, result) in SWEPT.iter().zip(&sweep.dials) {
             let Some(slope) = slope(swept, &calm, CONFIDENCE) else { continue };
-            println!("{}", row(subject.title, swept, &slope, result, latency_slope(traffic, options.ranks)));
+            println!("{}", row(subject.title, swept, &slope, result, latencies));
         }
     }
     Ok(())

@@ -67,14 +67,22 @@ pub struct LatencySlope {
     most: f64,
 }
 
-/// Returns the latencies that a program waits for: two for each round trip, and those of each way up the tree of ranks
-/// and down again. At most it waits once more for every window of requests that it sends without waiting.
-pub fn latency_slope(traffic: &Traffic, ranks: u32) -> LatencySlope {
-    let depth = u64::from(ranks.next_power_of_two().ilog2());
-    let least = (2 * traffic.round_trips + 2 * depth * traffic.collectives) as f64;
-    // Half of the messages are requests.
-    let windows = traffic.sent as f64 / 2.0 / f64::from(Config::new().window);
-    LatencySlope { least, most: least + 2.0 * windows }
+impl LatencySlope {
+    /// Returns the latencies that a run waited for: two for each round trip, and those of each way up the tree of ranks
+    /// and down again. At most it waits once more for every window of requests that it sends without waiting.
+    pub fn of(traffic: &Traffic, ranks: u32) -> Self {
+        let depth = u64::from(ranks.next_power_of_two().ilog2());
+        let least = (2 * traffic.round_trips + 2 * depth * traffic.collectives) as f64;
+        // Half of the messages are requests.
+        let windows = traffic.sent as f64 / 2.0 / f64::from(Config::new().window);
+        Self { least, most: least + 2.0 * windows }
+    }
+
+    /// Returns the least and the most of two runs. They differ where a program works between a get and its sync: an
+    /// answer that has arrived by then is not waited for.
+    pub fn and(self, other: Self) -> Self {
+        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
 }
 
 /// Returns what a sweep must know of a dial.
@@ -137,7 +145,7 @@ pub fn row(
     format!(
         "| {title} | `{}` to {} | {} | {} | {share} | {} | {} |",
         swept.dial,
-        swept.setting(swept.values[swept.values.len() - 1]),
+        swept.shown(swept.values[swept.values.len() - 1]),
         number_and_interval(slope, interval),
         to(least, most),
         last.map_or_else(|| NONE.to_owned(), |point| number(point.slowdown)),

@@ -1,6 +1,7 @@
 //! The programs that are swept, with their sizes, and the values of each dial.
 
 use netdyno_global::am::Dial;
+use netdyno_measure::show::round_time;
 
 /// A program with its arguments.
 #[derive(Clone, Copy)]
@@ -64,6 +65,16 @@ impl Swept {
 
     /// Returns the setting of the dial's option.
     pub fn setting(&self, value: f64) -> String {
-        format!("{}{value}{}", if self.adds() { '+' } else { '=' }, self.dial.unit_ns())
+        format!("{}{value}{}", self.sign(), self.dial.unit_ns())
+    }
+
+    /// Returns a value as a table shows it.
+    pub fn shown(&self, value: f64) -> String {
+        let value = if self.dial.is_per_byte() { format!("{value} ns/B") } else { round_time(value) };
+        format!("{}{value}", self.sign())
+    }
+
+    fn sign(&self) -> char {
+        if self.adds() { '+' } else { '=' }
     }
 }

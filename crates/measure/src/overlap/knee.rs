@@ -14,7 +14,7 @@ const MEASUREMENTS: usize = 3;
 /// The search begins with work of this many cycles. Work longer than a whole cycle cannot be free. Besides, the finding
 /// needs long work, during which the messages of both batches under way arrive: two cycles of it, and more in case that
 /// the first cycle was short.
-const BEYOND: f64 = 2.5;
+pub(super) const BEYOND: f64 = 2.5;
 /// The points at which the knee is confirmed: this share of the knee below it, and this share of a cycle
 /// beyond it.
 const BELOW: f64 = 0.9;

@@ -155,7 +155,7 @@ impl Lane {
             // The sender predicts its departure. The message may be seen before that.
             own.note(began, seen, near).max(began.min(seen.at))
         } else {
-            began.saturating_add(own.get(near))
+            own.arrival(began, seen.at, near)
         };
         if delay == 0 {
             return here;
@@ -165,8 +165,11 @@ impl Lane {
         }
         // The bytes take the set time. In addition the link takes its own time for a few bytes.
         let known = self.own.iter().filter(|own| own.is_known());
-        let quickest = known.map(|own| own.get(near)).min().unwrap_or(0);
-        here.max(departed.at.saturating_add(quickest))
+        let arrivals = known.map(|own| match is_known {
+            true => departed.at.saturating_add(own.get(near)),
+            false => own.arrival(departed.at, seen.at, near),
+        });
+        here.max(arrivals.min().unwrap_or(departed.at))
     }
 
     /// Returns the usual time of messages that were seen coming, for the size nearest to `bytes`.
@@ -257,13 +260,19 @@ mod tests {
         assert_eq!(departures.depart(10_000, 1, &parameters), Departed { at: 10_000, at_once: true });
     }
 
+    /// A message that was seen coming.
+    const fn coming(at: u64) -> Seen {
+        Seen { not_at: Some(at - 1), ..Seen::late(at) }
+    }
+
     #[test]
     fn latency_is_set_from_the_stamp_and_added_to_what_is_seen() {
         let set = EffectiveParameters { latency: Latency::After(500), ..EffectiveParameters::NONE };
         assert_eq!(Lane::default().due(at(1000), 1, Seen::late(1070), &set), 1500);
         let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
         let mut lane = Lane::default();
-        assert_eq!(lane.due(at(1000), 1, Seen::late(1070), &add), 1570);
+        assert_eq!(lane.due(at(1000), 1, coming(1070), &add), 1570);
+        assert_eq!(lane.due(at(1500), 1, coming(1570), &add), 2070);
         // Seen late: it had arrived after 70.
         assert_eq!(lane.due(at(2000), 1, Seen::late(9000), &add), 2570);
         // Seen before it departs.
@@ -272,6 +281,18 @@ mod tests {
         // Without a stamp.
         assert_eq!(lane.due(None, 1, Seen::late(6000), &add), 6500);
         assert_eq!(lane.due(None, 1, Seen::late(6100), &set), 6600);
+    }
+
+    /// The receiver was away when the first message came. That says nothing about the link, and must not delay those that
+    /// departed after others.
+    #[test]
+    fn the_time_of_an_absent_receiver_is_not_the_links() {
+        let add = EffectiveParameters { latency: Latency::Beyond(500), ..EffectiveParameters::NONE };
+        let mut lane = Lane::default();
+        assert_eq!(lane.due(at(1000), 1, Seen::late(9_000_000), &add), 9_000_500);
+        let waited = |at| Some(Departed { at, at_once: false });
+        assert_eq!(lane.due(waited(2000), 1, Seen::late(9_000_100), &add), 9_000_600);
+        assert_eq!(lane.due(waited(9_500_000), 1, Seen::late(9_000_200), &add), 9_500_500);
     }
 
     #[test]
@@ -316,7 +337,7 @@ mod tests {
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
         for now in [10_000, 20_000] {
             let departed = departures.depart(now, 8, &parameters);
-            assert_eq!(lane.due(Some(departed), 8, Seen::late(now + 70), &parameters), now + 700 + 70);
+            assert_eq!(lane.due(Some(departed), 8, coming(now + 70), &parameters), now + 700 + 70);
         }
         // It departs after another message, and was seen long before.
         let departed = departures.depart(20_010, 8, &parameters);

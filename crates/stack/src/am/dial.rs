@@ -212,13 +212,26 @@ pub(super) struct Inlet {
     lane: Lane,
     /// When the message at the head is due; `None` before it has been seen.
     due: Option<u64>,
+    /// When the ring was last seen empty. A receiver that looked shortly before a message came knows how long the link
+    /// took.
+    empty_at: Option<u64>,
     /// The time until which messages are held at the latest. Set once the peer has ended.
     until: u64,
 }
 
 impl Inlet {
     pub(super) fn new(interface: &Arc<Interface>) -> Self {
-        Self { interface: Arc::clone(interface), lane: Lane::default(), due: None, until: u64::MAX }
+        Self {
+            interface: Arc::clone(interface),
+            lane: Lane::default(),
+            due: None,
+            empty_at: None,
+            until: u64::MAX,
+        }
+    }
+
+    pub(super) fn note_empty(&mut self) {
+        self.empty_at = Some(ticks::glance());
     }
 
     /// Limits the time for which messages are held, because the peer sends no more.
@@ -230,7 +243,7 @@ impl Inlet {
     /// it and spends the receive overhead.
     #[cold]
     pub(super) fn holds(&mut self, stamp: u64) -> bool {
-        let Self { interface, lane, due, until } = self;
+        let Self { interface, lane, due, empty_at, until } = self;
         let now = ticks::now();
         let at = *due.get_or_insert_with(|| {
             // A peer without dials writes no stamp (0). A stamp in the future means that the message
@@ -238,7 +251,7 @@ impl Inlet {
             let departed = (stamp != 0).then_some(Departed { at: stamp, at_once: stamp <= now });
             // The bytes were written before the message departed, so messages of all sizes take the
             // same.
-            interface.due(lane, departed, 1, Seen::late(now))
+            interface.due(lane, departed, 1, Seen { not_at: *empty_at, ..Seen::late(now) })
         });
         if !interface.releases(at, *until, now) {
             return true;

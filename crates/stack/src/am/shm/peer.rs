@@ -34,6 +34,13 @@ fn holds(inlets: &mut Option<Box<[Inlet; 2]>>, which: usize, ring: &Reader, mess
     inlet.is_some_and(|inlet| is_dialled(message.header.kind) && inlet.holds(ring.stamp()))
 }
 
+/// Notes that a ring was read, and was empty.
+fn note_empty(inlets: &mut Option<Box<[Inlet; 2]>>, which: usize) {
+    if let Some(inlets) = inlets {
+        inlets[which].note_empty();
+    }
+}
+
 /// Returns whether messages of this kind are dialled. Credits, chunks of a store, and gets are not.
 const fn is_dialled(kind: Kind) -> bool {
     matches!(kind, Kind::Short | Kind::Medium | Kind::Store | Kind::StagedStore | Kind::Refused)
@@ -277,9 +284,16 @@ impl ShmPeer {
             if !(DIALLED && holds(&mut self.inlets, REPLIES, &self.replies_in, &message)) {
                 handled += self.take_reply(message, offer, payload, state)?;
             }
+        } else if DIALLED {
+            note_empty(&mut self.inlets, REPLIES);
         }
         for _ in 0..REQUESTS_AT_ONCE {
-            let Some(message) = self.requests_in.read() else { break };
+            let Some(message) = self.requests_in.read() else {
+                if DIALLED {
+                    note_empty(&mut self.inlets, REQUESTS);
+                }
+                break;
+            };
             let message = message.map_err(|_| self.lose(Loss::Misbehaved))?;
             if DIALLED && holds(&mut self.inlets, REQUESTS, &self.requests_in, &message) {
                 break;

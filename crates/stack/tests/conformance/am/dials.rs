@@ -182,6 +182,33 @@ fn a_burst_comes_at_the_pace_of_the_gap_over(wire: Wire) {
     }
 }
 
+/// The receiver was away when the first message came. How long it was away is no time of the link, and the next message, which
+/// departed a gap later, is not held for it.
+#[test]
+fn the_time_of_an_absent_receiver_is_not_the_links() {
+    WIRES.into_iter().for_each(the_time_of_an_absent_receiver_is_not_the_links_over);
+}
+
+fn the_time_of_an_absent_receiver_is_not_the_links_over(wire: Wire) {
+    const AWAY: Duration = Duration::from_millis(100);
+    let held_ms = || {
+        let mut link = link(wire, "send-gap=20ms");
+        let (mut at_a, mut at_b) = (Seen::new(), Seen::new());
+        for _ in 0..2 {
+            link.a.request(&mut at_a, link.to_b, ASK, [1]).unwrap();
+        }
+        std::thread::sleep(AWAY);
+        let back = ticks::now();
+        let Link { a, b, .. } = &mut link;
+        with_polling(a, &mut at_a, || until(b, &mut at_b, 2));
+        link.ns(back, at_b[1]) / 1e6
+    };
+    // If it were held until it has been under way for as long as the first one, that would be 20 ms more. At least one of the
+    // attempts was not interrupted.
+    let held_ms: Vec<f64> = (0..5).map(|_| held_ms()).collect();
+    assert!(held_ms.iter().any(|ms| *ms < 10.0), "{wire:?}: held for {held_ms:?} ms");
+}
+
 #[test]
 fn overheads_take_the_processor_of_the_side_that_pays() {
     WIRES.into_iter().for_each(overheads_take_the_processor_of_the_side_that_pays_over);
