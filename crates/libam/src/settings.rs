@@ -1,6 +1,7 @@
 //! Settings from the environment.
 
 use crate::lock::held;
+use netdyno_host::interface;
 use netdyno_host::wait::Wait;
 use netdyno_stack::am::{Config, Faults, Wire};
 use std::ffi::{OsStr, OsString};
@@ -51,7 +52,8 @@ pub fn demanded_address() -> Result<Option<Ipv4Addr>, String> {
     address.map(Some)
 }
 
-/// Returns the address of this process: the one that is demanded, or the one from which other hosts are reached.
+/// Returns the address of this process: the one that is demanded, or the one from which other hosts are reached. On a host
+/// without a default route that is the first one of its interfaces.
 ///
 /// # Errors
 /// Returns an error text if the environment has no IPv4 address.
@@ -66,8 +68,16 @@ pub fn address() -> Result<Ipv4Addr, String> {
     });
     match found {
         Ok(SocketAddr::V4(at)) if !at.ip().is_unspecified() => Ok(*at.ip()),
-        _ => Ok(Ipv4Addr::LOCALHOST),
+        _ => Ok(first_of_interfaces().unwrap_or(Ipv4Addr::LOCALHOST)),
     }
+}
+
+fn first_of_interfaces() -> Option<Ipv4Addr> {
+    let addresses = interface::addresses().unwrap_or_default();
+    addresses.into_iter().find_map(|address| match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    })
 }
 
 /// Returns the transport that the environment demands.

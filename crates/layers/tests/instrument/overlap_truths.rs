@@ -215,10 +215,13 @@ fn no_verdict_on_a_random_truth_is_wrong() {
     }
     println!("by itself, partly, only in calls, cannot tell: {:?}, in batches {:?}", seen[0], seen[1]);
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    // In large batches the receives are often all of the waiting.
-    for (seen, least) in seen.into_iter().zip([4, 2]) {
+    // In large batches the receives are often all of the waiting: about 0.69 of the findings there are verdicts.
+    for (seen, least) in seen.into_iter().zip([0.8, 2.0 / 3.0]) {
         let told: usize = seen[..3].iter().sum();
-        assert!(runs < RUNS || told > least * seen[3], "few verdicts: {seen:?}");
+        let all = (told + seen[3]) as f64;
+        // By chance a sample has fewer: five standard deviations once in millions.
+        let fewest = all * least - 5.0 * (all * least * (1.0 - least)).sqrt();
+        assert!(runs < RUNS || told as f64 > fewest, "few verdicts: {seen:?}");
     }
 }
 
