@@ -250,6 +250,21 @@ fn a_job_ends_as_its_ranks_do() {
     }
 }
 
+/// The first process has fewer descriptors than the job has ranks.
+#[test]
+fn a_lack_of_descriptors_ends_the_job_at_once() {
+    let spawned = Spawned::built();
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -n 20; exec "$@""#, "sh"]).arg(&spawned.program).args(["40", "word"]);
+    command.envs([("BY", "own"), ("LD_LIBRARY_PATH", spawned.library.folder().to_str().unwrap())]);
+    let Ended { code, output, errors } = spawned.wait(&mut command);
+    assert_eq!(code, Some(1), "{output}{errors}");
+    let is_told = |line: &str| {
+        line.contains("cannot take more ranks: ") && line.ends_with("raise the limit (ulimit -n)")
+    };
+    assert!(errors.lines().any(is_told), "{errors}");
+}
+
 /// The first process does not see how ranks end that a function of the program has started.
 #[test]
 fn ranks_that_cannot_start_fail_the_job() {

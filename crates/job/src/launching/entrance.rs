@@ -71,17 +71,39 @@ impl Entrance {
     /// # Errors
     /// Returns an I/O error if there is no descriptor for a connection, although no stranger has one.
     pub(super) fn admit(&mut self) -> io::Result<Vec<TcpStream>> {
+        let accepted = self.accept();
+        let ranks = self.hear();
+        // Those who have said nothing make place for others.
+        match accepted {
+            Err(error) if ranks.is_empty() && self.callers.is_empty() => return Err(error),
+            Err(_) if ranks.is_empty() => drop(self.callers.remove(0)),
+            _ => {}
+        }
+        let too_many = self.callers.len().saturating_sub(CALLERS_AT_MOST);
+        self.callers.drain(..too_many);
+        Ok(ranks)
+    }
+
+    /// Accepts connections.
+    ///
+    /// # Errors
+    /// Returns an I/O error if there is no descriptor for one.
+    fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTED_AT_ONCE {
             match self.listener.accept() {
                 Ok((socket, _)) => {
                     self.callers.push(Caller { socket, heard: Vec::new(), since: Instant::now() });
                 }
-                Err(error) if lacks_descriptor(&error) && self.callers.is_empty() => return Err(error),
-                Err(error) if lacks_descriptor(&error) => drop(self.callers.remove(0)),
+                Err(error) if lacks_descriptor(&error) => return Err(error),
                 // There is none, or it was closed again.
                 Err(_) => break,
             }
         }
+        Ok(())
+    }
+
+    /// Returns the connections that have shown the key by now. Keeps those that may still do so.
+    fn hear(&mut self) -> Vec<TcpStream> {
         let line = self.invitation.greeting();
         let mut ranks = Vec::new();
         for mut caller in std::mem::take(&mut self.callers) {
@@ -91,9 +113,7 @@ impl Entrance {
                 _ => {}
             }
         }
-        let too_many = self.callers.len().saturating_sub(CALLERS_AT_MOST);
-        self.callers.drain(..too_many);
-        Ok(ranks)
+        ranks
     }
 }
 

@@ -163,7 +163,7 @@ pub enum LaunchError {
     #[error("cannot take more ranks: {0}; raise the limit (ulimit -n)")]
     Admit(io::Error),
     /// A rank that others have started has ended or is not reached any more.
-    #[error("rank {0} has ended before the job")]
+    #[error("rank {0} has ended before the job, or is not reached any more")]
     Lost(usize),
     /// A command that starts ranks has failed.
     #[error("'{name}' {}", ended(.status))]
