@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 const MEETING: Duration = Duration::from_secs(90);
 /// Timeout for a worker to close its layer.
 const GRACE: Duration = Duration::from_secs(3);
+/// The time in which the process that tells an error does so. A launcher ends all processes once one has failed.
+const TELLING: Duration = Duration::from_secs(1);
 /// Timeout for MPI to finalise.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -41,12 +43,18 @@ pub fn place() -> Result<Option<Place>, Fault> {
 /// Silences an error on every rank but 0, because all processes of the job find the same one.
 pub fn said_once(fault: Fault) -> Fault {
     let is_another = |place: Option<Place>| place.is_some_and(|place| place.rank > 0);
-    if place().is_ok_and(is_another) { Fault::Quiet(fault.code()) } else { fault }
+    if place().is_ok_and(is_another) { silenced(&fault) } else { fault }
 }
 
 /// Silences an error on all processes of a host but the first, because all of them find the same one.
 fn said_by_the_elder(fault: Fault) -> Fault {
-    if has_elder_here() { Fault::Quiet(fault.code()) } else { fault }
+    if has_elder_here() { silenced(&fault) } else { fault }
+}
+
+/// Leaves an error to another process to tell, and time to do so.
+fn silenced(fault: &Fault) -> Fault {
+    thread::sleep(TELLING);
+    Fault::Quiet(fault.code())
 }
 
 /// Runs this process of the job, which measures the layers `over`: rank 0 leads it by `lead`, and every process
