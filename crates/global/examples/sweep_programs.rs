@@ -79,7 +79,8 @@ fn sweep(options: &Options) -> Result<(), String> {
         for step in shuffled(steps(subjects.len()), &mut random) {
             let (run, traffic) = undisturbed(options, &subjects[step.subject], step, repetition)?;
             let result = &mut results[step.subject];
-            if step.value.is_some_and(|(dial, _)| SWEPT[dial].dial == Dial::Latency) {
+            let has_latency = step.value.is_some_and(|(dial, _)| SWEPT[dial].dial == Dial::Latency);
+            if has_latency && run.doubts.is_empty() {
                 let waited_for = LatencySlope::of(&traffic, options.ranks);
                 result.latencies = Some(result.latencies.map_or(waited_for, |others| others.and(waited_for)));
             }

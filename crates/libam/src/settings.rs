@@ -53,7 +53,7 @@ pub fn demanded_address() -> Result<Option<Ipv4Addr>, String> {
 }
 
 /// Returns the address of this process: the one that is demanded, or the one from which other hosts are reached. On a host
-/// without a default route that is the first one of its interfaces.
+/// without a default route that is the lowest one of its interfaces, but none that holds on a link alone.
 ///
 /// # Errors
 /// Returns an error text if the environment has no IPv4 address.
@@ -68,15 +68,15 @@ pub fn address() -> Result<Ipv4Addr, String> {
     });
     match found {
         Ok(SocketAddr::V4(at)) if !at.ip().is_unspecified() => Ok(*at.ip()),
-        _ => Ok(first_of_interfaces().unwrap_or(Ipv4Addr::LOCALHOST)),
+        _ => Ok(lowest_of_interfaces().unwrap_or(Ipv4Addr::LOCALHOST)),
     }
 }
 
-fn first_of_interfaces() -> Option<Ipv4Addr> {
+fn lowest_of_interfaces() -> Option<Ipv4Addr> {
     let addresses = interface::addresses().unwrap_or_default();
     addresses.into_iter().find_map(|address| match address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
+        IpAddr::V4(address) if !address.is_link_local() => Some(address),
+        _ => None,
     })
 }
 

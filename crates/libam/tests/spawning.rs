@@ -256,8 +256,14 @@ fn a_lack_of_descriptors_ends_the_job_at_once() {
     let spawned = Spawned::built();
     let mut command = Command::new("sh");
     command.args(["-c", r#"ulimit -n 20; exec "$@""#, "sh"]).arg(&spawned.program).args(["40", "word"]);
+    for name in SETTINGS {
+        command.env_remove(name);
+    }
     command.envs([("BY", "own"), ("LD_LIBRARY_PATH", spawned.library.folder().to_str().unwrap())]);
+    let began = Instant::now();
     let Ended { code, output, errors } = spawned.wait(&mut command);
+    // Ranks that do not come are awaited for 120 s.
+    assert!(began.elapsed() < Duration::from_secs(100), "{errors}");
     assert_eq!(code, Some(1), "{output}{errors}");
     let is_told = |line: &str| {
         line.contains("cannot take more ranks: ") && line.ends_with("raise the limit (ulimit -n)")

@@ -71,6 +71,8 @@ fn use_rings(world: &mut World) -> Result<(), Error> {
         let there = GlobalPointer { rank, segment: segment.number(), offset: 0 };
         for _ in 0..FIRST_MESSAGES {
             world.put(there, &[0; FIRST_BYTES])?;
+        }
+        for _ in 0..FIRST_MESSAGES {
             world.get(there, segment, 0, FIRST_BYTES)?;
         }
         world.sync()?;

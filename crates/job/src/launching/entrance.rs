@@ -72,12 +72,16 @@ impl Entrance {
     /// Returns an I/O error if there is no descriptor for a connection, although no stranger has one.
     pub(super) fn admit(&mut self) -> io::Result<Vec<TcpStream>> {
         let accepted = self.accept();
+        let callers = self.callers.len();
         let ranks = self.hear();
-        // Those who have said nothing make place for others.
-        match accepted {
-            Err(error) if ranks.is_empty() && self.callers.is_empty() => return Err(error),
-            Err(_) if ranks.is_empty() => drop(self.callers.remove(0)),
-            _ => {}
+        // If nobody has left, those who have said nothing make place for others.
+        if let Err(error) = accepted
+            && self.callers.len() == callers
+        {
+            if callers == 0 {
+                return Err(error);
+            }
+            drop(self.callers.remove(0));
         }
         let too_many = self.callers.len().saturating_sub(CALLERS_AT_MOST);
         self.callers.drain(..too_many);

@@ -9,7 +9,7 @@ use crate::stats::trimmed_mean;
 
 /// Time for work without messages in a batch, and the smallest number of repetitions.
 const ALONE_NS: f64 = 400e3;
-const ALONE_AT_LEAST: u32 = 2;
+pub(super) const ALONE_AT_LEAST: u32 = 2;
 
 /// A batch of measurements of one kind.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@
 //! first searches the most work that is free. Then it makes passes over all other measurements (`cells`),
 //! until the time is up.
 
-use super::cells::{self, rise};
+use super::cells::{self, ALONE_AT_LEAST, rise};
 use super::data::{
     OverlapLaunch, OverlapShape, OverlapSizeData, OverlapSizeShape, TripData, TripShape, WorkCheck,
     WorkInterval,
@@ -48,8 +48,8 @@ const LONGEST_POLL: f64 = 4.0;
 const WORK_INTERVALS: usize = 11;
 const SHORTEST_WORK: f64 = 1.0 / 16.0;
 const LONGEST_WORK: f64 = 8.0;
-/// The longest time for which the worker calls nothing, unless a single batch takes longer: a peer that hears nothing for
-/// 10 s takes it for lost. Work that shares its processor takes several times as long as asked for.
+/// The longest time for which the worker calls nothing, unless two cycles with long work take longer: a peer that hears
+/// nothing for 10 s takes it for lost. Work that shares its processor takes several times as long as asked for.
 const QUIET_NS: f64 = 2e9;
 /// Work between two tests of the receive that is timed by itself, as a share of a cycle.
 const BETWEEN_TESTS: f64 = 1.0 / 32.0;
@@ -152,8 +152,7 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     } else {
         (PASS_SHARE * plan.budget_ns / pass_ns.max(1.0)).clamp(LEAST_THRIFT, 1.0)
     };
-    let quiet_ns = if bench.layer.is_virtual() { f64::INFINITY } else { QUIET_NS };
-    let thrifty = |(size, pace): (usize, PilotPace)| (size, PilotPace { thrift, quiet_ns, ..pace });
+    let thrifty = |(size, pace): (usize, PilotPace)| (size, PilotPace { thrift, ..pace });
     Ok(OverlapShape {
         queue: wanted.queue,
         batch: wanted.batch,
@@ -211,8 +210,9 @@ impl PilotPace {
         let trips: Vec<f64> = (0..9).map(|_| bench.exchange(bytes)).collect::<Result<_, _>>()?;
         let rises: Vec<f64> = (0..3).map(|_| rise(bench, bytes, ROW.0 as usize)).collect::<Result<_, _>>()?;
         let rtt_ns = median(trips).max(1.0);
+        let quiet_ns = if bench.layer.is_virtual() { f64::INFINITY } else { QUIET_NS };
         // A disturbed row may give a time per message beyond the round trip.
-        Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns), thrift: 1.0, quiet_ns: f64::INFINITY })
+        Ok(Self { rtt_ns, gap_ns: median(rises).clamp(0.0, rtt_ns), thrift: 1.0, quiet_ns })
     }
 
     /// Returns the approximate duration of a cycle without work, with `batch` messages in each direction, in
@@ -227,15 +227,18 @@ impl PilotPace {
 
     /// Returns the work intervals besides zero work, for a cycle of `cycle_ns`.
     fn work_grid(&self, cycle_ns: f64) -> Vec<f64> {
-        self.grid(SHORTEST_WORK * cycle_ns, LONGEST_WORK * cycle_ns, CYCLES_AT_LEAST, WORK_INTERVALS)
+        let longest = self.bearable(LONGEST_WORK * cycle_ns).max(BEYOND * cycle_ns);
+        grid(SHORTEST_WORK * cycle_ns, longest, WORK_INTERVALS)
     }
 
-    /// Returns `count` values from `from` to `to` at a constant ratio, rounded to the picosecond. The largest one is less
-    /// if its `repeats` would keep the worker from calls for too long.
-    fn grid(&self, from: f64, to: f64, repeats: f64, count: usize) -> Vec<f64> {
-        let to = to.min(self.quiet_ns / repeats).max(2.0 * from);
-        let factor = (to / from).powf(1.0 / (count - 1) as f64);
-        (0..count).map(|nth| grid_point(from * factor.powi(nth as i32))).collect()
+    fn poll_grid(&self, drain_ns: f64) -> Vec<f64> {
+        let shortest = SHORTEST_POLL * self.rtt_ns;
+        grid(shortest, self.bearable(LONGEST_POLL * drain_ns).max(2.0 * shortest), POLL_INTERVALS)
+    }
+
+    /// Returns the interval, or a shorter one: without messages the worker is quiet for as many as are measured at least.
+    fn bearable(&self, interval_ns: f64) -> f64 {
+        interval_ns.min(self.quiet_ns / f64::from(ALONE_AT_LEAST))
     }
 
     /// Returns the time in which the queue drains, in nanoseconds.
@@ -274,26 +277,24 @@ impl PilotPace {
         let drains = (DRAINS * self.thrift).max(DRAINS_AT_LEAST);
         let cycles_at_least = (CYCLES.0 * self.thrift).max(CYCLES_AT_LEAST);
         let polling = |asked_ns: f64| {
-            let repeats = (self.batch_ns().max(drains * drain_ns) / asked_ns).ceil();
-            let repeats = repeats.min(self.quiet_ns / asked_ns).clamp(POLLS.0, POLLS.1);
+            let repeats = (self.batch_ns().max(drains * drain_ns) / asked_ns).ceil().clamp(POLLS.0, POLLS.1);
             WorkInterval { asked_ns, repeats: repeats as u32 }
         };
-        // The same work is done without messages, all repeats in a row.
-        let cycles = |work_ns: f64, longest_work_ns: f64| {
-            let cycles = (self.batch_ns() / (cycle_ns + work_ns)).max(cycles_at_least);
-            let cycles = cycles.min(self.quiet_ns / longest_work_ns).clamp(CYCLES_AT_LEAST, CYCLES.1) as u32;
+        let cycles = |work_ns: f64| {
+            let cycles = (self.batch_ns() / (cycle_ns + work_ns)).clamp(cycles_at_least, CYCLES.1) as u32;
             cycles + cycles % 2
         };
-        let pww = |asked_ns: f64| WorkInterval { asked_ns, repeats: cycles(asked_ns, asked_ns) };
-        let poll_grid =
-            self.grid(SHORTEST_POLL * self.rtt_ns, LONGEST_POLL * drain_ns, POLLS.0, POLL_INTERVALS);
-        let work_grid = self.work_grid(cycle_ns);
+        let pww = |asked_ns: f64| WorkInterval { asked_ns, repeats: cycles(asked_ns) };
+        // The search does the work of all cycles in a row, without messages.
+        let bearable = (self.quiet_ns / (BEYOND * cycle_ns)).clamp(CYCLES_AT_LEAST, CYCLES.1) as u32;
+        let knee_cycles = cycles(cycle_ns).min(bearable - bearable % 2);
+        let (poll_grid, work_grid) = (self.poll_grid(drain_ns), self.work_grid(cycle_ns));
         let wants = |method| wanted.has(method);
         OverlapSizeShape {
             size_bytes,
             polling: poll_grid.into_iter().filter(|_| wants(Method::Polling)).map(polling).collect(),
             pww: [0.0].into_iter().chain(work_grid).filter(|_| wants(Method::Pww)).map(pww).collect(),
-            knee_cycles: if wants(Method::Max) { cycles(cycle_ns, BEYOND * cycle_ns) } else { 0 },
+            knee_cycles: if wants(Method::Max) { knee_cycles } else { 0 },
             receive: match wants(Method::Pww) || wants(Method::Max) {
                 true => WorkInterval {
                     // Each of these messages is alone, whatever the batch.
@@ -304,6 +305,12 @@ impl PilotPace {
             },
         }
     }
+}
+
+/// Returns `count` values from `from` to `to` at a constant ratio, rounded to the picosecond.
+fn grid(from: f64, to: f64, count: usize) -> Vec<f64> {
+    let factor = (to / from).powf(1.0 / (count - 1) as f64);
+    (0..count).map(|nth| grid_point(from * factor.powi(nth as i32))).collect()
 }
 
 /// Rounds to the picosecond, because records need no more digits.
@@ -331,16 +338,20 @@ mod tests {
     #[test]
     fn a_worker_with_slow_messages_is_not_quiet_for_long() {
         let wanted = Wanted { queue: 4, batch: 1, methods: &[Method::Polling, Method::Pww, Method::Max] };
-        for cycle_ns in [1e6, 30e6, 100e6, 400e6, 2e9] {
+        for cycle_ns in [1e6, 30e6, 100e6, 230e6, 400e6, 600e6, 2e9] {
             let pace =
                 PilotPace { rtt_ns: 2.0 * cycle_ns, gap_ns: cycle_ns, thrift: 1.0, quiet_ns: QUIET_NS };
             let shape = pace.size_shape(1_000_000, &wanted);
             // Two cycles with work that is long enough for a finding are the least.
             let allowed_ns = QUIET_NS.max(2.0 * BEYOND * cycle_ns);
             for interval in shape.pww.iter().chain(&shape.polling) {
-                let quiet_ns = interval.asked_ns * f64::from(interval.repeats);
-                assert!(quiet_ns <= allowed_ns, "{interval:?} is quiet for {quiet_ns} ns of {allowed_ns}");
+                let quiet_ns = interval.asked_ns * f64::from(ALONE_AT_LEAST);
+                assert!(quiet_ns <= 1.000_001 * allowed_ns, "quiet for {quiet_ns} ns of {allowed_ns}");
             }
+            assert!(
+                shape.pww.iter().any(|interval| interval.asked_ns >= 2.0 * cycle_ns),
+                "no finding at {cycle_ns} ns"
+            );
             assert!(f64::from(shape.knee_cycles) * BEYOND * cycle_ns <= allowed_ns, "cycle of {cycle_ns} ns");
         }
     }

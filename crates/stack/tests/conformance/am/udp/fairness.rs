@@ -191,8 +191,9 @@ fn long_stores_share_a_link_with_a_short_queue() {
 /// Without grants some of the senders have most of the link.
 #[test]
 fn without_grants_they_do_not_share_it() {
-    let indices = [2, 3, 8].map(|count| fairness(count, 10, Some(Bottleneck::new(false))));
-    let unfair = indices.into_iter().filter(|&index| index < 0.95).count();
-    // Once in 50 runs the senders share it by chance.
-    assert!(unfair >= 2, "{indices:?}");
+    let attempt = || [2, 3, 8].map(|count| fairness(count, 10, Some(Bottleneck::new(false))));
+    let is_unfair = |indices: &[f64; 3]| indices.iter().filter(|&&index| index < 0.95).count() >= 2;
+    // Once in 50 attempts the senders share it by chance.
+    let attempts: Vec<[f64; 3]> = (0..3).map(|_| attempt()).collect();
+    assert!(attempts.iter().any(is_unfair), "{attempts:?}");
 }
