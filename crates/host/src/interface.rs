@@ -5,7 +5,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// Returns the addresses of all interfaces that are up, IPv4 first. Loopback interfaces and link-local IPv6
@@ -26,6 +26,17 @@ pub fn addresses() -> io::Result<Vec<IpAddr>> {
     addresses.sort_by_key(|address| (address.is_ipv6(), *address));
     addresses.dedup();
     Ok(addresses)
+}
+
+/// Returns the IPv4 address from which this host sends to hosts outside of its networks; `None` without such a route.
+pub fn of_default_route() -> Option<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // This sends nothing: it chooses the route. The address is one of those for documentation (RFC 5737).
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    match socket.local_addr().ok()? {
+        SocketAddr::V4(at) if !at.ip().is_unspecified() && !at.ip().is_loopback() => Some(*at.ip()),
+        _ => None,
+    }
 }
 
 fn ip_of(interface: &InterfaceAddress) -> Option<IpAddr> {

@@ -5,7 +5,7 @@ use netdyno_host::interface;
 use netdyno_host::wait::Wait;
 use netdyno_stack::am::{Config, Faults, Wire};
 use std::ffi::{OsStr, OsString};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -61,15 +61,8 @@ pub fn address() -> Result<Ipv4Addr, String> {
     if let Some(address) = demanded_address()? {
         return Ok(address);
     }
-    // Connecting a datagram socket sends nothing: the kernel only selects the route and the source address.
-    let found = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
-        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
-        socket.local_addr()
-    });
-    match found {
-        Ok(SocketAddr::V4(at)) if !at.ip().is_unspecified() => Ok(*at.ip()),
-        _ => Ok(lowest_of_interfaces().unwrap_or(Ipv4Addr::LOCALHOST)),
-    }
+    let found = interface::of_default_route().or_else(lowest_of_interfaces);
+    Ok(found.unwrap_or(Ipv4Addr::LOCALHOST))
 }
 
 fn lowest_of_interfaces() -> Option<Ipv4Addr> {

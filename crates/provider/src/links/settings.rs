@@ -3,7 +3,7 @@
 use netdyno_host::interface;
 use netdyno_stack::vi::{Faults, FaultsError};
 use std::env;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -185,15 +185,7 @@ pub fn own_address() -> Result<IpAddr, SettingError> {
     }
     let all = interface::addresses().unwrap_or_default();
     let lowest = all.into_iter().find(|ip| !ip.is_loopback());
-    Ok(default_address().or(lowest).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
-}
-
-/// Returns the address from which this host sends to hosts outside of its networks; `None` without such a route.
-fn default_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // This sends nothing: it chooses the route. The address is one of those for documentation (RFC 5737).
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
+    Ok(interface::of_default_route().map(IpAddr::V4).or(lowest).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)))
 }
 
 /// Returns the time after which a silent peer is lost over UDP: `FI_NETDYNO_TIMEOUT` in seconds.
