@@ -165,7 +165,9 @@ impl Lane {
         }
         // The bytes take the set time. In addition the link takes its own time for a few bytes.
         let known = self.own.iter().filter(|own| own.is_known());
-        let arrivals = known.map(|own| match is_known {
+        // Otherwise the time of this message may be how long the receiver was away.
+        let was_coming = is_known && seen.not_at.is_some_and(|not_at| not_at >= began);
+        let arrivals = known.map(|own| match was_coming {
             true => departed.at.saturating_add(own.get(near)),
             false => own.arrival(departed.at, seen.at, near),
         });
@@ -431,7 +433,9 @@ mod tests {
         // Set: the bytes take the set time. In addition the link takes its own time for a few bytes.
         let set = EffectiveParameters { gap_per_byte: 8.0, ..EffectiveParameters::NONE };
         let (mut departures, mut lane) = (Departures::default(), Lane::default());
-        assert_eq!(lane.due(at(1056), 8, Seen::late(1400), &set), 1000 + 56 + 400);
+        for stamp in [1056, 2056] {
+            assert_eq!(lane.due(at(stamp), 8, coming(stamp + 344), &set), stamp + 400);
+        }
         for began in [100_000, 200_000] {
             let departed = sent(&mut departures, began, &set);
             assert_eq!(departed.at, began + 100 + 8000);
