@@ -1,4 +1,4 @@
-//! Servers that the measurement did not start: one in C over libtirpc, and `netdyno serve --over`.
+//! Servers that the measurement did not start: in C over libtirpc, in Python by grpcio, and `netdyno serve --over`.
 
 use crate::common::schemas::read_record;
 #[cfg(feature = "grpc")]
@@ -48,11 +48,7 @@ fn a_server_over_libtirpc_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = build(folder.path()) else { return println!("SKIPPED: no compiler, or no libtirpc") };
     for (layer, over) in [("oncrpc+udp", "udp"), ("oncrpc+tcp", "tcp")] {
-        let mut serving = Command::new(&program).arg(over).stdout(Stdio::piped()).spawn().unwrap();
-        let mut port = String::new();
-        BufReader::new(serving.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        let _killed = Killed(serving);
-        let port = port.trim();
+        let (_killed, port) = serving(Command::new(&program).arg(over));
         let server = format!("127.0.0.1:{port}");
         assert_is_of(&measured("logp", layer, &format!("localhost:{port}"), &[]), &server);
         let bulk = measured("bulk", layer, &server, &["--largest", "8KiB"]);
@@ -171,6 +167,38 @@ fn grpc_is_measured_by_every_verb_of_requests() {
             assert!(result.parameters.rtt.value_ns.unwrap() > 0.0, "{verb}");
         }
     }
+}
+
+/// A server in Python by the library grpcio. `NETDYNO_TEST_PYTHON` names a Python that has it.
+#[cfg(feature = "grpc")]
+#[test]
+fn a_server_by_grpcio_is_measured() {
+    let _beside = beside();
+    let Some(python) = std::env::var_os("NETDYNO_TEST_PYTHON") else {
+        return println!("SKIPPED: no Python with grpcio is named");
+    };
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../layers/tests/rpc/grpc.py");
+    for (args, is_served) in [(["server"], true), (["other"], false)] {
+        let mut command = Command::new(&python);
+        let (_killed, port) = serving(command.arg(&program).args(args));
+        let server = format!("127.0.0.1:{port}");
+        if is_served {
+            assert_is_of(&measured("logp", "grpc", &format!("localhost:{port}"), &[]), &server);
+            let bulk = measured("bulk", "grpc", &server, &["--largest", "8KiB"]);
+            assert_eq!(bulk.found.bulk().unwrap().sizes.last().unwrap().size_bytes, 8 << 10);
+        } else {
+            let line = error_of(&["logp", "--over", "grpc", "--connect", &server], 1);
+            assert!(line.contains("does not have the service netdyno.Echo"), "{line}");
+        }
+    }
+}
+
+/// Starts a server. Returns the port that it prints.
+fn serving(command: &mut Command) -> (Killed, String) {
+    let mut serving = Killed(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut port = String::new();
+    BufReader::new(serving.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    (serving, port.trim().into())
 }
 
 /// Builds the server with the C compiler and the flags that pkg-config names.
