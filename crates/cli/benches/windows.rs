@@ -1,0 +1,105 @@
+//! Compares the times of `netdyno onesided --over mpi` with those of a program in plain C (tests/programs/windows.c), which
+//! makes the same calls: puts and gets of one byte in a window of MPI, for each synchronisation.
+//!
+//!     cargo bench -p netdyno --bench windows [lock|post|fence|settled]
+//!
+//! The programs alternate, each time in fresh processes on the same processors. A ratio is taken within a round; medians and
+//! intervals are over the rounds. Both give the median of their operations.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
+
+mod figures;
+#[path = "../tests/common/mpi.rs"]
+mod mpi;
+
+use figures::figure;
+use mpi::{compilers, launcher, prepare};
+use netdyno_measure::onesided::data::Operation;
+use netdyno_measure::record::Record;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const ROUNDS: usize = 15;
+/// Operations of a run of the program.
+const COUNT: &str = "50000";
+
+/// What is compared: the synchronisation of the program, and that of netdyno.
+const SYNCS: [(&str, &str); 4] =
+    [("lock", "lock"), ("post", "post"), ("fence", "fence"), ("settled", "fence")];
+
+/// An MPI, and the program compiled with it.
+struct Bench {
+    compiler: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn of(compiler: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/windows.c");
+        let mut build = Command::new(&compiler);
+        build.arg("-O2").arg("-o").arg(folder.path().join("windows")).arg(source);
+        assert!(prepare(&mut build, &compiler).status().unwrap().success());
+        Self { compiler, folder }
+    }
+
+    /// Measures by the program, in nanoseconds.
+    fn by_program(&self, sync: &str, operation: Operation) -> Option<f64> {
+        let mut command = Command::new(launcher(&self.compiler));
+        command.args(["-bind-to", "core", "-n", "2"]).arg(self.folder.path().join("windows"));
+        command.args([sync, operation.name(), COUNT]);
+        let said = self.run(&mut command)?;
+        said.trim().strip_prefix("median_ns=")?.parse().ok()
+    }
+
+    /// Measures by netdyno, in nanoseconds.
+    fn by_netdyno(&self, sync: &str, operation: Operation) -> Option<f64> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
+        let launch = format!("{} -n {{n}}", launcher(&self.compiler).display());
+        command.args(["onesided", "--over", "mpi", "--sync", sync, "--largest", "1B", "--launcher", &launch]);
+        command.args(["--launches", "1", "--max-time", "3s", "--wait", "spin", "--format", "json"]);
+        let record = Record::from_json(&self.run(&mut command)?).ok()?;
+        let found = record.results[0].found.onesided()?;
+        let of = found.operations.iter().find(|figures| figures.operation == operation)?;
+        of.sizes.first()?.complete().quantiles_ns.get("p50").copied()
+    }
+
+    /// Runs a command. Returns what it prints.
+    fn run(&self, command: &mut Command) -> Option<String> {
+        let Output { status, stdout, stderr } =
+            prepare(command, &self.compiler).current_dir(&self.folder).output().ok()?;
+        if !status.success() {
+            println!("{}", String::from_utf8_lossy(&stderr).trim());
+        }
+        status.success().then(|| String::from_utf8_lossy(&stdout).into_owned())
+    }
+}
+
+fn main() {
+    let only = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    for compiler in compilers() {
+        let is_open_mpi = compiler.with_file_name("ompi_info").exists();
+        println!("{}, 1 B, ns, {ROUNDS} rounds", if is_open_mpi { "Open MPI" } else { "MPICH" });
+        let bench = Bench::of(compiler);
+        for (sync, own) in SYNCS.into_iter().filter(|(sync, _)| only.as_ref().is_none_or(|only| only == sync))
+        {
+            for operation in [Operation::Put, Operation::Get] {
+                let rounds: Option<Vec<[f64; 2]>> = (0..ROUNDS)
+                    .map(|_| Some([bench.by_netdyno(own, operation)?, bench.by_program(sync, operation)?]))
+                    .collect();
+                println!("{sync}, {}", operation.name());
+                let Some(rounds) = rounds else {
+                    println!("  not compared");
+                    continue;
+                };
+                println!("  netdyno           {}", figure(rounds.iter().map(|[own, _]| *own), 0));
+                println!("  the program       {}", figure(rounds.iter().map(|[_, program]| *program), 0));
+                println!(
+                    "  netdyno / program {}",
+                    figure(rounds.iter().map(|[own, program]| own / program), 3)
+                );
+            }
+        }
+    }
+}
