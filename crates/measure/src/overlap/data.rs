@@ -105,6 +105,10 @@ pub struct OverlapLaunch {
     /// the worker's. Null if the system does not tell it, and in records of earlier versions.
     #[serde(default)]
     pub machine: Option<MachineTimes>,
+    /// The same while the worker worked without messages. The other process was there and waited. Null in records of
+    /// earlier versions.
+    #[serde(default)]
+    pub machine_alone: Option<MachineTimes>,
     /// Counters of the worker's end of the connection; null if the layer counts nothing.
     #[serde(default)]
     pub transport: Option<Transport>,

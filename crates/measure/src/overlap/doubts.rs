@@ -203,17 +203,26 @@ fn doubt_machine(launches: &OverlapLaunches<'_>, parameters: &Parameters, doubts
     let timer = median(launches.data.iter().map(|launch| launch.timer_ns));
     doubts.extend(coarse_clock(parameters.rtt.value_ns, timer));
     doubts.extend(preempted("worker", launches.data.iter().map(|l| (l.preemptions, l.took_ns))));
-    doubts.extend(kernel_elsewhere(launches.data.iter().filter_map(|launch| launch.machine.as_ref())));
+    doubts.extend(kernel_elsewhere(launches));
 }
 
-/// Warns if the kernel worked on other processors than the worker's, because availability does not count that.
-fn kernel_elsewhere<'a>(machines: impl Iterator<Item = &'a MachineTimes>) -> Option<Doubt> {
-    let share = median(machines.filter_map(|machine| Some(machine.elsewhere_ns? / machine.elapsed_ns)));
-    (share > KERNEL_ELSEWHERE).then(|| {
+/// Warns if the kernel worked more on other processors than the worker's than it does without messages, because
+/// availability does not count that.
+fn kernel_elsewhere(launches: &OverlapLaunches<'_>) -> Option<Doubt> {
+    let share = |machine: &Option<MachineTimes>| {
+        machine.as_ref().and_then(|machine| Some(machine.elsewhere_ns? / machine.elapsed_ns))
+    };
+    let more = launches.figure(|launch| {
+        let both = share(&launch.machine).zip(share(&launch.machine_alone));
+        both.map_or(f64::NAN, |(with, alone)| with - alone)
+    });
+    let is_clear = more.ci.is_none_or(|ci| ci.lo > 0.0);
+    (more.value > KERNEL_ELSEWHERE && is_clear).then(|| {
+        let interval = more.ci.map_or(String::new(), |ci| format!(" [{}, {}]", Percent(ci.lo), Percent(ci.hi)));
         let text = format!(
-            "while the methods ran, the kernel used {} of a processor on other processors than the worker's, for messages, \
-             for the other process or for other programs: availability does not count it",
-            Percent(share)
+            "while the methods ran, the kernel used {}{interval} of a processor more on other processors than the \
+             worker's than without messages: availability does not count it",
+            Percent(more.value)
         );
         Doubt::new("kernel_elsewhere", text)
     })
@@ -249,15 +258,36 @@ pub(crate) fn wanted(_parameters: &Parameters, overlap: &Overlap, precision: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlap::data::OverlapLaunch;
+
+    /// Doubts launches in which the kernel worked elsewhere for these shares with messages and without.
+    fn told(shares: &[(Option<f64>, Option<f64>)]) -> Option<Doubt> {
+        let of = |elsewhere_ns| MachineTimes { elapsed_ns: 1.0, elsewhere_ns, ..MachineTimes::default() };
+        let launch = |&(with, alone)| OverlapLaunch {
+            machine: Some(of(with)),
+            machine_alone: Some(of(alone)),
+            ..OverlapLaunch::default()
+        };
+        let launches: Vec<OverlapLaunch> = shares.iter().map(launch).collect();
+        kernel_elsewhere(&OverlapLaunches::of(&launches, 0.95))
+    }
 
     #[test]
     fn kernel_work_on_other_processors_is_told() {
-        let doubt = |elsewhere_ns: Option<f64>| {
-            let machine = MachineTimes { elapsed_ns: 100.0, elsewhere_ns, ..MachineTimes::default() };
-            kernel_elsewhere([machine; 3].iter())
-        };
-        assert!(doubt(Some(40.0)).unwrap().text.contains("40 % of a processor"));
-        assert_eq!(doubt(Some(4.0)), None);
-        assert_eq!(doubt(None), None);
+        assert!(
+            told(&[(Some(0.4), Some(0.0)); 9])
+                .unwrap()
+                .text
+                .contains("40 % [40 %, 40 %] of a processor more")
+        );
+        // Two launches have no interval.
+        assert!(told(&[(Some(0.4), Some(0.1)); 2]).unwrap().text.contains("30 % of a processor more"));
+        assert_eq!(told(&[(Some(0.04), Some(0.0)); 9]), None);
+        assert_eq!(told(&[(None, None); 9]), None);
+        // The other process polls by system calls.
+        assert_eq!(told(&[(Some(0.8), Some(0.78)); 9]), None);
+        // Nothing is sure.
+        let unsure: Vec<_> = (0..9).map(|nth| (Some(0.1 * f64::from(nth)), Some(0.3))).collect();
+        assert_eq!(told(&unsure), None);
     }
 }

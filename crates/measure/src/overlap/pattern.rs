@@ -17,6 +17,7 @@ use super::worker::MessageBatch;
 use crate::bench::Bench;
 use crate::layer::{LayerError, Messenger};
 use crate::order::Order;
+use crate::processor_time::MachineTimes;
 use crate::stats::median;
 use crate::steady;
 
@@ -26,6 +27,10 @@ const BATCH_NS: f64 = 400e3;
 const TRIPS: (f64, f64) = (4.0, 50.0);
 /// The smallest factor by which a launch with little time shortens its batches and counts.
 const LEAST_THRIFT: f64 = 0.1;
+/// Work without messages, during which the machine's work is read: its share of the launch's time, and the shortest. Systems
+/// count in steps of 10 ms.
+const ALONE_SHARE: f64 = 0.1;
+const ALONE_NS: f64 = 50e6;
 /// Share of the launch's time for one batch of each method and interval.
 const PASS_SHARE: f64 = 0.7;
 /// The smallest and the largest number of messages in the shorter row.
@@ -94,15 +99,31 @@ pub fn run<M: Messenger>(
         data.sizes[at].knee = Some(search.run(&mut bench, &mut random)?);
         progress(0.1 + 0.2 * at as f64 / count);
     }
-    let before = bench.layer.machine();
-    passes(&mut bench, &mut data, &mut random, progress)?;
-    data.machine = before.zip(bench.layer.machine()).and_then(|((before, cpu), (after, last_cpu))| {
-        // A worker that is not pinned may have moved.
-        after.since(&before, &[cpu, last_cpu])
-    });
+    let alone_ns = (ALONE_SHARE * plan.budget_ns).clamp(ALONE_NS, QUIET_NS);
+    if bench.layer.machine().is_some() {
+        data.machine_alone = machine_during(&mut bench, |bench| {
+            let work = bench.layer.work(alone_ns);
+            bench.measured_delay(work, 1);
+            Ok(())
+        })?;
+    }
+    data.machine = machine_during(&mut bench, |bench| passes(bench, &mut data, &mut random, progress))?;
     data.took_ns = bench.took_ns();
     progress(1.0);
     Ok(data)
+}
+
+/// Calls `act`, and returns the work of the machine meanwhile; `None` if the system does not tell it.
+fn machine_during<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    act: impl FnOnce(&mut Bench<'_, M>) -> Result<(), LayerError>,
+) -> Result<Option<MachineTimes>, LayerError> {
+    let before = bench.layer.machine();
+    act(bench)?;
+    Ok(before.zip(bench.layer.machine()).and_then(|((before, cpu), (after, last_cpu))| {
+        // A worker that is not pinned may have moved.
+        after.since(&before, &[cpu, last_cpu])
+    }))
 }
 
 impl OverlapSizeData {
