@@ -1,14 +1,15 @@
 /*
  * Times puts and gets of one byte in a window of MPI, with plain calls:
  *
- *     windows lock put|get N      MPI_Rput or MPI_Rget, MPI_Test, MPI_Win_flush; the target polls for messages
- *     windows post put|get N      MPI_Put or MPI_Get, MPI_Win_complete, and an empty message of the target behind its
- *                                 MPI_Win_wait
+ *     windows lock put|get N      MPI_Rput or MPI_Rget, MPI_Test, and behind a put MPI_Win_flush; the target polls for
+ *                                 messages
+ *     windows post put|get N      MPI_Put or MPI_Get, MPI_Win_complete, and behind a put an empty message of the target, which
+ *                                 follows its MPI_Win_wait
  *     windows fence put|get N     MPI_Put or MPI_Get, MPI_Win_fence; the target goes from its first fence to its second
- *     windows settled put|get N   the same, 20 us after the first fence, so that the target is within its second one
  *
- * Each of N epochs of post and fence is announced by an empty message, and the target polls for it. Rank 0 prints the
- * median as `median_ns=…`, without the time that a look at the clock takes.
+ * Each of N epochs of post and fence is announced by an empty message, and the target polls for it. Each operation follows
+ * a pause of PAUSE nanoseconds, as that of netdyno does: windows lock put N PAUSE. Rank 0 prints the median over batches of
+ * 64 operations as `median_ns=...`: of each batch the mean of the middle 80 %, without the time that a look at the clock takes.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -16,10 +17,13 @@
 #include <string.h>
 #include <time.h>
 
+#define BATCH 64
+
 enum { ANNOUNCED, REPLY, END };
 
 static int rank;
 static char *memory;
+static double pause_ns;
 static MPI_Aint theirs;
 static MPI_Win window;
 
@@ -40,6 +44,18 @@ static double median(double *times, int n)
 {
     qsort(times, n, sizeof *times, ascending);
     return n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+}
+
+/* Returns the mean of the middle 80 % of a batch. */
+static double middle_mean(double *times)
+{
+    int cut = BATCH / 10;
+    double sum = 0;
+
+    qsort(times, BATCH, sizeof *times, ascending);
+    for (int nth = cut; nth < BATCH - cut; nth++)
+        sum += times[nth];
+    return sum / (BATCH - 2 * cut);
 }
 
 static void await(MPI_Request *request)
@@ -82,40 +98,52 @@ static void operate(int gets)
         MPI_Put(memory, 1, MPI_BYTE, 1, theirs, 1, MPI_BYTE, window);
 }
 
+static void rest(void)
+{
+    double began = now_ns();
+    while (now_ns() - began < pause_ns)
+        ;
+}
+
 static double locked(int gets)
 {
     MPI_Request request;
-    double began = now_ns();
+    double began;
+
+    rest();
+    began = now_ns();
     if (gets)
         MPI_Rget(memory, 1, MPI_BYTE, 1, theirs, 1, MPI_BYTE, window, &request);
     else
         MPI_Rput(memory, 1, MPI_BYTE, 1, theirs, 1, MPI_BYTE, window, &request);
     await(&request);
-    MPI_Win_flush(1, window);
+    if (!gets)
+        MPI_Win_flush(1, window);
     return now_ns() - began;
 }
 
 static double posted(int gets, MPI_Group other)
 {
     MPI_Request reply;
-    double began;
+    double began, ended;
     MPI_Send(NULL, 0, MPI_BYTE, 1, ANNOUNCED, MPI_COMM_WORLD);
     MPI_Irecv(NULL, 0, MPI_BYTE, 1, REPLY, MPI_COMM_WORLD, &reply);
     MPI_Win_start(other, 0, window);
+    rest();
     began = now_ns();
     operate(gets);
     MPI_Win_complete(window);
+    ended = now_ns();
     await(&reply);
-    return now_ns() - began;
+    return (gets ? ended : now_ns()) - began;
 }
 
-static double fenced(int gets, double pause_ns)
+static double fenced(int gets)
 {
     double began;
     MPI_Send(NULL, 0, MPI_BYTE, 1, ANNOUNCED, MPI_COMM_WORLD);
     MPI_Win_fence(0, window);
-    for (began = now_ns(); pause_ns > 0 && now_ns() - began < pause_ns;)
-        ;
+    rest();
     began = now_ns();
     operate(gets);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
@@ -125,7 +153,6 @@ static double fenced(int gets, double pause_ns)
 static void initiator(const char *sync, int gets, int n, MPI_Group other)
 {
     double *times = malloc(n * sizeof *times), clock_ns;
-    double pause_ns = strcmp(sync, "settled") ? 0 : 20000;
 
     for (int i = 0; i < n; i++) {
         times[i] = -now_ns();
@@ -135,22 +162,25 @@ static void initiator(const char *sync, int gets, int n, MPI_Group other)
     for (int i = 0; i < n; i++)
         times[i] = !strcmp(sync, "lock")   ? locked(gets)
                    : !strcmp(sync, "post") ? posted(gets, other)
-                                           : fenced(gets, pause_ns);
-    printf("median_ns=%.1f\n", median(times, n) - clock_ns);
+                                           : fenced(gets);
+    for (int batch = 0; batch < n / BATCH; batch++)
+        times[batch] = middle_mean(times + batch * BATCH);
+    printf("median_ns=%.1f\n", median(times, n / BATCH) - clock_ns);
     free(times);
 }
 
 int main(int argc, char **argv)
 {
     MPI_Group all, other;
-    int n = argc == 4 ? atoi(argv[3]) : 0;
+    int n = argc == 5 ? atoi(argv[3]) : 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (n < 1) {
-        fprintf(stderr, "usage: windows lock|post|fence|settled put|get N\n");
+    if (n < BATCH) {
+        fprintf(stderr, "usage: windows lock|post|fence put|get N PAUSE, N at least 64\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    pause_ns = atof(argv[4]);
     int is_lock = !strcmp(argv[1], "lock"), peer = 1 - rank;
     MPI_Aint mine;
     memory = calloc(1, 4096);
