@@ -1,4 +1,4 @@
-//! The identity of the machine, and the processors that a program may use.
+//! The identity of the machine and of the host, and the processors that a program may use.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -6,6 +6,16 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 pub fn name() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim().to_owned()
+}
+
+/// Returns an identifier of the host: the part of a machine whose processes reach each other by shared memory and by the
+/// loopback interface. A container with a network or with processes of its own is a host.
+pub fn host() -> String {
+    let space = |kind: &str| {
+        let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+        link.to_string_lossy().into_owned()
+    };
+    [name(), space("net"), space("pid")].join(" ")
 }
 
 /// Returns the processors that this thread may use, a bit for each, up to the last byte that is not zero. Returns

@@ -4,7 +4,7 @@
 //! ```text
 //! caller                                       thread of the lobby         the called endpoint, in its poll
 //! greeting: version, number and key  ----->    finds the endpoint
-//!                                    <-----    its machine, or refuses
+//!                                    <-----    its host, or refuses
 //! own name, wire, address of a port  ----->    puts the call into the inbox ----> opens a port, connects
 //!                                    <-------------------------------------------- address of its port
 //! ```
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 
 /// The beginning of a greeting.
 const GREETING: [u8; 8] = *b"ndam2/1\n";
-/// Bytes of the longest address of a port, and of the longest name of a machine.
+/// Bytes of the longest address of a port, and of the longest name of a host.
 const LONGEST: usize = 4096;
 /// Callers that are served at once.
 const CALLERS: usize = 64;
@@ -251,7 +251,7 @@ impl Lobby {
         let Some(inbox) = held(&self.inboxes).get(&(word(0), word(4))).cloned() else {
             return stream.write_all(&[REFUSED]);
         };
-        stream.write_all(&[&[ACCEPTED], &counted(machine::name().as_bytes())[..]].concat())?;
+        stream.write_all(&[&[ACCEPTED], &counted(machine::host().as_bytes())[..]].concat())?;
         let mut front = [0; Name::LEN + 1];
         let mut offer = Timed::new(&stream, OFFER_TIME);
         offer.read_exact(&mut front)?;
@@ -304,7 +304,7 @@ impl Read for Timed<'_> {
 pub struct Calling(TcpStream);
 
 impl Calling {
-    /// Greets the process of an endpoint. Returns the call and the name of its machine, or `None` if the process has no
+    /// Greets the process of an endpoint. Returns the call and the name of its host, or `None` if the process has no
     /// such endpoint.
     ///
     /// # Errors
@@ -333,8 +333,8 @@ impl Calling {
         if answer != [ACCEPTED] {
             return Ok(None);
         }
-        let machine = read_counted(&mut stream)?;
-        Ok(Some((Self(stream), String::from_utf8_lossy(&machine).into_owned())))
+        let host = read_counted(&mut stream)?;
+        Ok(Some((Self(stream), String::from_utf8_lossy(&host).into_owned())))
     }
 
     /// Sends the own name, and the address of the port.

@@ -132,9 +132,9 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         }),
         None => Ok(vec![mine.to_vec()]),
     };
-    let machine = machine::name();
-    let machines = gather(machine.as_bytes())?;
-    let here = machines.iter().filter(|other| other[..] == *machine.as_bytes()).count();
+    let host = machine::host();
+    let hosts = gather(host.as_bytes())?;
+    let here = hosts.iter().filter(|other| other[..] == *host.as_bytes()).count();
     let address = match (settings::demanded_address().map_err(failed)?, *address) {
         (None, _) if here == place.procs => Ipv4Addr::LOCALHOST,
         (None, Some(address)) => address,

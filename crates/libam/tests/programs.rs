@@ -199,6 +199,23 @@ fn between_two_network_namespaces() {
     }
 }
 
+/// Containers of one machine with networks of their own: the ranks find addresses at which they reach each other, and do not
+/// take the machine for one host.
+#[test]
+fn between_containers_of_a_machine() {
+    let Some(cable) = Cable::new() else { return };
+    let library = Library::built();
+    for (name, ranks) in [("messages", 2), ("gam", 4)] {
+        let program = library.compile(name);
+        let ended = library.run_ranks(ranks, |rank| {
+            let mut command = cable.enter(rank % 2);
+            command.arg(&program).env("LD_LIBRARY_PATH", library.folder());
+            command
+        });
+        ended.passed(&format!("{name} with {ranks} ranks in containers"));
+    }
+}
+
 /// Without a setting, ranks use shared memory on a host, and UDP between hosts.
 #[test]
 fn within_and_between_hosts() {

@@ -59,8 +59,8 @@ impl Endpoint {
             Status::Unreachable
         };
         let begun = Calling::begin(name).map_err(|error| failed(&error))?;
-        let (mut calling, machine) = begun.ok_or(Status::BadEndpoint)?;
-        let near = if machine == machine::name() { Wire::Shm } else { Wire::Udp };
+        let (mut calling, host) = begun.ok_or(Status::BadEndpoint)?;
+        let near = if host == machine::host() { Wire::Shm } else { Wire::Udp };
         let wire = settings::wire().map_err(|error| failed(&error))?.unwrap_or(near);
         let port = link.open_port(wire).map_err(|error| failed(&error))?;
         calling.offer(&self.name, wire, &port.address()).map_err(|error| failed(&error))?;

@@ -1,6 +1,6 @@
 //! What the environment says: the variables of the provider, and the addresses of this host.
 
-use netdyno_host::interface;
+use netdyno_host::{interface, machine};
 use netdyno_stack::vi::{Faults, FaultsError};
 use std::env;
 use std::net::{IpAddr, Ipv4Addr};
@@ -212,11 +212,8 @@ pub fn faults() -> Result<Faults, SettingError> {
 
 /// Returns a value that processes of one user on one host share, and no others.
 pub fn host() -> [u8; 8] {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space =
-        std::fs::read_link("/proc/self/ns/net").map(|path| path.into_os_string().into_encoded_bytes());
     let user = rustix::process::geteuid().as_raw().to_le_bytes();
-    let parts = [boot.trim().as_bytes(), &space.unwrap_or_default(), &user].concat();
+    let parts = [machine::host().as_bytes(), &user].concat();
     // FNV-1a (Fowler, Noll and Vo): equal for equal parts, whatever the build.
     let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
