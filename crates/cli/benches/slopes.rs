@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
+#[path = "../tests/common/bench.rs"]
+#[allow(dead_code, reason = "the tests use all of it")]
+mod bench;
 #[path = "../tests/common/mpi.rs"]
 mod mpi;
 
-use mpi::{compilers, launcher, prepare};
+use bench::Bench;
+use mpi::{launcher, prepare};
 use netdyno_measure::sweep::{Sweep, Swept};
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
 
 /// Values of a dial, and the calculated slowdown of the program in milliseconds, for each microsecond of the
 /// dial or each nanosecond per byte.
@@ -60,22 +62,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// An MPI, and the programs compiled with it.
-struct Bench {
-    compiler: PathBuf,
-    folder: TempDir,
-}
-
 impl Bench {
-    fn of(compiler: PathBuf) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/slopes.c");
-        let mut build = Command::new(&compiler);
-        build.arg("-O2").arg("-o").arg(folder.path().join("slopes")).arg(source);
-        assert!(prepare(&mut build, &compiler).status().unwrap().success());
-        Self { compiler, folder }
-    }
-
     /// Sweeps the dials of a program over a provider, with 5 repetitions.
     fn sweep(&self, program: &Program, provider: &str) -> Option<Sweep> {
         let record = self.folder.path().join("sweep.json");
@@ -116,15 +103,14 @@ fn line(program: &Program, grid: &Grid, swept: &Swept) -> String {
 }
 
 fn main() {
-    for compiler in compilers() {
-        let is_open_mpi = compiler.with_file_name("ompi_info").exists();
+    for bench in Bench::all("tests/programs/slopes.c") {
+        let is_open_mpi = bench.is_open_mpi();
         // Open MPI does not use libfabric's shared memory.
         let provider = if is_open_mpi { "tcp" } else { "shm" };
         println!(
             "{}, {provider}: by hand and found, for each µs or ns/B",
             if is_open_mpi { "Open MPI" } else { "MPICH" }
         );
-        let bench = Bench::of(compiler);
         for program in PROGRAMS {
             let Some(sweep) = bench.sweep(program, provider) else { continue };
             for (grid, swept) in program.grids.iter().zip(&sweep.dials) {

@@ -4,47 +4,34 @@
 //!     cargo bench -p netdyno --bench windows [lock|post|fence]
 //!
 //! The programs alternate, each time in fresh processes on the same processors. A ratio is taken within a round; medians and
-//! intervals are over the rounds. Both give the median over batches, of each the mean of its
-//! middle 80 %.
+//! intervals are over the rounds. Both give the median over batches, of each the mean of
+//! its middle 80 %.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
+#[path = "../tests/common/bench.rs"]
+#[allow(dead_code, reason = "the tests use all of it")]
+mod bench;
 mod figures;
 #[path = "../tests/common/mpi.rs"]
 mod mpi;
 
+use bench::Bench;
 use figures::figure;
-use mpi::{compilers, launcher, prepare};
+use mpi::{launcher, prepare};
 use netdyno_measure::onesided::data::Operation;
 use netdyno_measure::record::Record;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tempfile::TempDir;
 
 const ROUNDS: usize = 15;
 /// Operations of a run of the program.
 const COUNT: &str = "50000";
-
 /// The pause before each, in nanoseconds: about that of netdyno at this size.
 const PAUSE_NS: &str = "1500";
+
 const SYNCS: [&str; 3] = ["lock", "post", "fence"];
 
-/// An MPI, and the program compiled with it.
-struct Bench {
-    compiler: PathBuf,
-    folder: TempDir,
-}
-
 impl Bench {
-    fn of(compiler: PathBuf) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/windows.c");
-        let mut build = Command::new(&compiler);
-        build.arg("-O2").arg("-o").arg(folder.path().join("windows")).arg(source);
-        assert!(prepare(&mut build, &compiler).status().unwrap().success());
-        Self { compiler, folder }
-    }
-
     /// Measures by the program, in nanoseconds.
     fn by_program(&self, sync: &str, operation: Operation) -> Option<f64> {
         let mut command = Command::new(launcher(&self.compiler));
@@ -89,10 +76,8 @@ impl Bench {
 
 fn main() {
     let only = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    for compiler in compilers() {
-        let is_open_mpi = compiler.with_file_name("ompi_info").exists();
-        println!("{}, 1 B, ns, {ROUNDS} rounds", if is_open_mpi { "Open MPI" } else { "MPICH" });
-        let bench = Bench::of(compiler);
+    for bench in Bench::all("tests/programs/windows.c") {
+        println!("{}, 1 B, ns, {ROUNDS} rounds", if bench.is_open_mpi() { "Open MPI" } else { "MPICH" });
         for sync in SYNCS.into_iter().filter(|sync| only.as_ref().is_none_or(|only| only == sync)) {
             for operation in [Operation::Put, Operation::Get] {
                 let rounds: Option<Vec<[f64; 2]>> = (0..ROUNDS)

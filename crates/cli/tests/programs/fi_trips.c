@@ -8,7 +8,8 @@
  * two: a completion queue for sends and one for receives, a receive posted after each message, and a wait for the completion
  *      of every send, as fi_pingpong
  *
- * Both ends are on this host. The one with N makes as many trips, and prints half of their median and of their mean.
+ * Both ends are on this host, and the one without N starts first. The other one makes N trips, and prints half of their
+ * median and of their mean. Build it by `cc -O2 fi_trips.c -lfabric`.
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -24,6 +25,7 @@
 #define POSTED 64
 
 static struct fid_ep *endpoint;
+/* Without a queue for sends, their completions are in the other one. */
 static struct fid_cq *sends, *receives;
 static struct fi_context2 contexts[POSTED + 1];
 static char buffers[POSTED + 1][BYTES];
@@ -45,7 +47,7 @@ static double now_ns(void)
     return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
-static void open_endpoint(const char *provider, const char *port, const char *other_port)
+static void open_endpoint(const char *provider, const char *port, const char *other_port, int queues)
 {
     struct fi_info *hints = fi_allocinfo(), *info;
     struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED, .size = 2 * POSTED, .wait_obj = FI_WAIT_NONE };
@@ -65,7 +67,7 @@ static void open_endpoint(const char *provider, const char *port, const char *ot
     check("fi_cq_open", fi_cq_open(domain, &cq, &receives, NULL));
     check("fi_endpoint", fi_endpoint(domain, info, &endpoint, NULL));
     check("fi_ep_bind", fi_ep_bind(endpoint, &addresses->fid, 0));
-    if (sends)
+    if (queues == 2)
         check("fi_cq_open", fi_cq_open(domain, &cq, &sends, NULL));
     check("fi_ep_bind", fi_ep_bind(endpoint, &receives->fid, sends ? FI_RECV : FI_RECV | FI_TRANSMIT));
     if (sends)
@@ -135,9 +137,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: fi_trips one|two PROVIDER OWN_PORT OTHER_PORT [N]\n");
         return 2;
     }
-    /* Any value that is not null asks for a queue of its own. */
-    sends = strcmp(argv[1], "two") ? NULL : (struct fid_cq *)argv;
-    open_endpoint(argv[2], argv[3], argv[4]);
+    open_endpoint(argv[2], argv[3], argv[4], strcmp(argv[1], "two") ? 1 : 2);
     for (int nth = 0; nth < (sends ? 1 : POSTED); nth++)
         post();
     if (n == 0) {

@@ -1,15 +1,16 @@
 /*
  * Times puts and gets of one byte in a window of MPI, with plain calls:
  *
- *     windows lock put|get N      MPI_Rput or MPI_Rget, MPI_Test, and behind a put MPI_Win_flush; the target polls for
- *                                 messages
- *     windows post put|get N      MPI_Put or MPI_Get, MPI_Win_complete, and behind a put an empty message of the target, which
- *                                 follows its MPI_Win_wait
- *     windows fence put|get N     MPI_Put or MPI_Get, MPI_Win_fence; the target goes from its first fence to its second
+ *     windows lock put|get N PAUSE   MPI_Rput or MPI_Rget, MPI_Test, and behind a put MPI_Win_flush; the target polls
+ *                                    for messages
+ *     windows post put|get N PAUSE   MPI_Put or MPI_Get, MPI_Win_complete, and behind a put an empty message of the
+ *                                    target, which follows its MPI_Win_wait
+ *     windows fence put|get N PAUSE  MPI_Put or MPI_Get, MPI_Win_fence; the target goes from its first fence to its
+ *                                    second
  *
  * Each of N epochs of post and fence is announced by an empty message, and the target polls for it. Each operation follows
- * a pause of PAUSE nanoseconds, as that of netdyno does: windows lock put N PAUSE. Rank 0 prints the median over batches of
- * 64 operations as `median_ns=...`: of each batch the mean of the middle 80 %, without the time that a look at the clock takes.
+ * a pause of PAUSE nanoseconds, as that of netdyno does. Rank 0 prints the median over batches of 64 operations as
+ * `median_ns=...`: of each batch the mean of the middle 80 %, without the time that a look at the clock takes.
  */
 #include <mpi.h>
 #include <stdio.h>
