@@ -1,12 +1,13 @@
 //! Compares the half round trip of a layer in netdyno with that in a tool of its makers or users: sockperf, fi_pingpong and
-//! ucx_perftest, at the same size and processors. A tool that is not installed is left out:
+//! ucx_perftest, at the same size and processors, and with that in a program in plain C (tests/programs/fi_trips.c). A tool
+//! that is not installed is left out:
 //!
 //!     cargo bench -p netdyno --bench others [LAYER]
 //!
 //! Needs Debian's sockperf, libfabric-bin and ucx-utils, with libfabric-dev and libucx-dev. The programs alternate, each
 //! time in fresh processes. A ratio is taken within a round; medians and intervals are over the rounds.
 //!
-//! sockperf and ucx_perftest give the median of their trips, which is compared with the median of netdyno's trips.
+//! sockperf, ucx_perftest and the program give the median of their trips, which is compared with the median of netdyno's trips.
 //! fi_pingpong gives only the average, with all interruptions; it is compared with netdyno's figure, the median of trimmed
 //! means.
 
@@ -20,6 +21,7 @@ use netdyno_measure::record::Record;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 
 const ROUNDS: usize = 15;
 /// Bytes of a message.
@@ -29,7 +31,10 @@ const LISTENS_AFTER: Duration = Duration::from_millis(400);
 /// The first port. Every run has its own, because a closed connection keeps its port for a while.
 const PORT: u16 = 21_000;
 
-/// A tool: the command lines of both ends, in which `PORT` and `SIZE` are replaced.
+/// From the first end's port to the second's, where each end has one.
+const TO_OTHER: u16 = 10_000;
+
+/// A tool: the command lines of both ends, in which `PORT`, `OTHER` and `SIZE` are replaced.
 struct Tool {
     layer: &'static str,
     server: &'static str,
@@ -40,7 +45,7 @@ struct Tool {
     is_average: bool,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool {
         layer: "tcp",
         server: "sockperf server -i 127.0.0.1 -p PORT --tcp --nonblocked",
@@ -61,6 +66,13 @@ const TOOLS: [Tool; 7] = [
         client: "fi_pingpong -p tcp -e rdm -m tagged -S SIZE -I 30000 -P PORT 127.0.0.1",
         half_trip_us: of_fi_pingpong,
         is_average: true,
+    },
+    Tool {
+        layer: "ofi:tcp",
+        server: "fi_trips one tcp PORT OTHER",
+        client: "fi_trips one tcp OTHER PORT 30000",
+        half_trip_us: of_fi_trips,
+        is_average: false,
     },
     Tool {
         layer: "ucx:tcp",
@@ -104,26 +116,47 @@ fn of_fi_pingpong(text: &str) -> Option<f64> {
     last.split_whitespace().rev().nth(1)?.parse().ok()
 }
 
+/// Reads `half_median_ns=N`.
+fn of_fi_trips(text: &str) -> Option<f64> {
+    let median_ns: f64 = text.split_whitespace().next()?.strip_prefix("half_median_ns=")?.parse().ok()?;
+    Some(median_ns / 1e3)
+}
+
 /// Reads `Final: COUNT MEDIAN …`.
 fn of_ucx_perftest(text: &str) -> Option<f64> {
     let last = text.lines().rfind(|line| line.starts_with("Final:"))?;
     last.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Returns the command of an end, on its processor.
-fn end(line: &str, cpu: usize, port: u16) -> Command {
+/// Compiles fi_trips. Returns its folder, which is empty if there is no libfabric.
+fn compile() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fi_trips.c");
+    let mut command = Command::new("cc");
+    command.args(["-O2", source, "-lfabric", "-o"]).arg(folder.path().join("fi_trips"));
+    if !command.status().is_ok_and(|status| status.success()) {
+        println!("fi_trips does not compile: not compared with it");
+    }
+    folder
+}
+
+/// Returns the command of an end, on its processor. A program in `folder` is found.
+fn end(line: &str, cpu: usize, port: u16, folder: &TempDir) -> Command {
     let mut command = Command::new("taskset");
-    let line = line.replace("PORT", &port.to_string()).replace("SIZE", SIZE);
+    let other = (port + TO_OTHER).to_string();
+    let line = line.replace("PORT", &port.to_string()).replace("OTHER", &other).replace("SIZE", SIZE);
     command.args(["-c", &cpu.to_string()]).args(line.split(' '));
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", folder.path().display()));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
 /// Measures the half round trip by a tool, in nanoseconds.
-fn by_tool(tool: &Tool, (a, b): (usize, usize), port: u16) -> Option<f64> {
-    let mut server = end(tool.server, b, port).spawn().ok()?;
+fn by_tool(tool: &Tool, (a, b): (usize, usize), port: u16, folder: &TempDir) -> Option<f64> {
+    let mut server = end(tool.server, b, port, folder).spawn().ok()?;
     thread::sleep(LISTENS_AFTER);
-    let said = end(tool.client, a, port).stdout(Stdio::piped()).output();
+    let said = end(tool.client, a, port, folder).stdout(Stdio::piped()).output();
     let _ = server.kill();
     let _ = server.wait();
     Some((tool.half_trip_us)(&String::from_utf8_lossy(&said.ok()?.stdout))? * 1e3)
@@ -156,12 +189,13 @@ fn main() {
     let cpus = place::choose_pair(&place::allowed().unwrap()).unwrap();
     assert_ne!(cpus.0, cpus.1, "this benchmark polls and needs two processors");
     println!("half round trips of {SIZE} B in ns, {ROUNDS} rounds, {}", place::distance(cpus.0, cpus.1));
+    let folder = compile();
     let mut port = PORT;
     for tool in TOOLS.iter().filter(|tool| only.as_ref().is_none_or(|only| only == tool.layer)) {
         let rounds: Option<Vec<[f64; 2]>> = (0..ROUNDS)
             .map(|_| {
                 port += 1;
-                Some([by_netdyno(tool, cpus)?, by_tool(tool, cpus, port)?])
+                Some([by_netdyno(tool, cpus)?, by_tool(tool, cpus, port, &folder)?])
             })
             .collect();
         println!("{}: {}", tool.layer, tool.client.replace("PORT", "P").replace("SIZE", SIZE));
