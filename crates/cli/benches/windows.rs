@@ -3,9 +3,9 @@
 //!
 //!     cargo bench -p netdyno --bench windows [lock|post|fence]
 //!
-//! The programs alternate, each time in fresh processes on the same processors. A ratio is taken within a round; medians and
-//! intervals are over the rounds. Both give the median over batches, of each the mean of
-//! its middle 80 %.
+//! The programs alternate, each time in fresh processes on the same processors. The program pauses before each operation for
+//! as long as netdyno did just before. A ratio is taken within a round; medians and intervals are over the rounds. Both give
+//! the median over batches, of each the mean of its middle 80 %.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 
@@ -26,23 +26,27 @@ use std::process::{Command, Output};
 const ROUNDS: usize = 15;
 /// Operations of a run of the program.
 const COUNT: &str = "50000";
-/// The pause before each, in nanoseconds: about that of netdyno at this size.
-const PAUSE_NS: &str = "1500";
 
 const SYNCS: [&str; 3] = ["lock", "post", "fence"];
 
+/// What netdyno found of an operation.
+struct Measured {
+    time_ns: f64,
+    /// The pause before each operation.
+    rest_ns: f64,
+}
+
 impl Bench {
-    /// Measures by the program, in nanoseconds.
-    fn by_program(&self, sync: &str, operation: Operation) -> Option<f64> {
+    /// Measures by the program, with a pause before each operation. Returns nanoseconds.
+    fn by_program(&self, sync: &str, operation: Operation, rest_ns: f64) -> Option<f64> {
         let mut command = Command::new(launcher(&self.compiler));
         command.args(["-bind-to", "core", "-n", "2"]).arg(self.folder.path().join("windows"));
-        command.args([sync, operation.name(), COUNT, PAUSE_NS]);
+        command.args([sync, operation.name(), COUNT, &rest_ns.to_string()]);
         let said = self.run(&mut command)?;
         said.trim().strip_prefix("median_ns=")?.parse().ok()
     }
 
-    /// Measures by netdyno, in nanoseconds.
-    fn by_netdyno(&self, sync: &str, operation: Operation) -> Option<f64> {
+    fn by_netdyno(&self, sync: &str, operation: Operation) -> Option<Measured> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
         let launch = format!("{} -n {{n}}", launcher(&self.compiler).display());
         command.args([
@@ -60,7 +64,10 @@ impl Bench {
         let record = Record::from_json(&self.run(&mut command)?).ok()?;
         let found = record.results[0].found.onesided()?;
         let of = found.operations.iter().find(|figures| figures.operation == operation)?;
-        of.sizes.first()?.complete().quantiles_ns.get("p50").copied()
+        let shapes = &found.launches.first()?.shape.transfers;
+        let shape = shapes.iter().find(|shape| shape.operation == operation)?;
+        let time_ns = *of.sizes.first()?.complete().quantiles_ns.get("p50")?;
+        Some(Measured { time_ns, rest_ns: shape.rest_ns })
     }
 
     /// Runs a command. Returns what it prints.
@@ -81,7 +88,10 @@ fn main() {
         for sync in SYNCS.into_iter().filter(|sync| only.as_ref().is_none_or(|only| only == sync)) {
             for operation in [Operation::Put, Operation::Get] {
                 let rounds: Option<Vec<[f64; 2]>> = (0..ROUNDS)
-                    .map(|_| Some([bench.by_netdyno(sync, operation)?, bench.by_program(sync, operation)?]))
+                    .map(|_| {
+                        let own = bench.by_netdyno(sync, operation)?;
+                        Some([own.time_ns, bench.by_program(sync, operation, own.rest_ns)?])
+                    })
                     .collect();
                 println!("{sync}, {}", operation.name());
                 let Some(rounds) = rounds else {
