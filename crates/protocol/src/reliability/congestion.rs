@@ -22,9 +22,9 @@ pub trait Controller {
     /// [`Controller::on_ack`] follows.
     fn on_spurious_loss(&mut self);
 
-    /// Notes that all messages in flight count as lost after a retransmission timeout. Only the first of
+    /// Notes that all `count` messages in flight count as lost after a retransmission timeout. Only the first of
     /// several timeouts in a row is reported, as RFC 5681, section 3.1, holds the threshold constant then.
-    fn on_timeout(&mut self);
+    fn on_timeout(&mut self, count: u32);
 }
 
 /// The window has fractions of a message, so that growth by less than one a round trip adds up.
@@ -92,9 +92,13 @@ impl Controller for Relentless {
         self.window = (self.window + ONE).min(MAX_WINDOW * ONE);
     }
 
-    /// Begins slow start anew with one message (RFC 5681, section 3.1, equation 4).
-    fn on_timeout(&mut self) {
-        self.threshold = (self.window / 2).max(2 * ONE);
+    /// Begins slow start anew with one message. Where less than half of the window was in flight, the threshold is
+    /// reduced by the number of messages, and not to the half of the window (RFC 5681, section 3.1, equation 4, has half
+    /// of what was in flight). A peer that computes acknowledges nothing meanwhile, so that a single message times out
+    /// again and again. The window would then be two messages.
+    fn on_timeout(&mut self, count: u32) {
+        let left = self.window.saturating_sub(count * ONE);
+        self.threshold = left.max(self.window / 2).max(2 * ONE);
         self.window = ONE;
     }
 }
@@ -117,13 +121,34 @@ mod tests {
         assert_eq!(congestion.window(), MAX_WINDOW - 11);
         congestion.on_loss(MAX_WINDOW);
         assert_eq!(congestion.window(), 1);
-        congestion.on_timeout();
+        congestion.on_timeout(1);
         assert_eq!(congestion.window(), 1);
         // It grows by about a quarter of a message per round trip, and a round trip has ever more messages.
         for _ in 0..100 {
             congestion.on_ack();
         }
         assert!((6..=9).contains(&congestion.window()), "{}", congestion.window());
+    }
+
+    #[test]
+    fn a_timeout_of_a_single_message_leaves_the_threshold() {
+        let mut congestion = Relentless::new(16);
+        let slow_start = |congestion: &mut Relentless| (0..200).for_each(|_| congestion.on_ack());
+        slow_start(&mut congestion);
+        for _ in 0..20 {
+            congestion.on_timeout(1);
+            assert_eq!(congestion.window(), 1);
+            slow_start(&mut congestion);
+            assert!(congestion.window() >= MAX_WINDOW - 1, "{}", congestion.window());
+        }
+        // Half of the window is the least.
+        congestion.on_timeout(MAX_WINDOW);
+        slow_start(&mut congestion);
+        assert!(
+            (MAX_WINDOW / 2..MAX_WINDOW / 2 + 4).contains(&congestion.window()),
+            "{}",
+            congestion.window()
+        );
     }
 
     /// With random loss of one message in a hundred, about half of the largest window is left.

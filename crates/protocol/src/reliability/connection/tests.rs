@@ -129,7 +129,7 @@ impl Controller for FixedWindow<'_> {
     fn on_spurious_loss(&mut self) {
         self.count(2, 1);
     }
-    fn on_timeout(&mut self) {
+    fn on_timeout(&mut self, _: u32) {
         self.count(3, 1);
     }
 }

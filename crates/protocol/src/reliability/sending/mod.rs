@@ -359,12 +359,13 @@ impl<C: Controller> Sending<C> {
                     flight.state = SendState::Queued;
                 }
             }
-            self.again += core::mem::take(&mut self.under_way);
+            let lost = core::mem::take(&mut self.under_way);
+            self.again += lost;
             self.pieces_under_way = 0;
             // Only the first timeout in a row shrinks the window: nothing was acknowledged between it and the
             // next.
             if self.timeouts == self.recovery.tail_loss_probes {
-                self.congestion.on_timeout();
+                self.congestion.on_timeout(lost);
             }
         }
         self.timeouts = self.timeouts.saturating_add(1);
