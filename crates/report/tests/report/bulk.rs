@@ -134,6 +134,18 @@ fn records_with_holes_have_a_report() {
 static ONE: LazyLock<Record> =
     LazyLock::new(|| support::record(vec![support::bulk_layer("sim", CHANGED, 1)]));
 
+#[test]
+fn figures_wider_than_their_columns_leave_them() {
+    let mut record = ONE.clone();
+    for size in &mut bulk(&mut record.results[0]).sizes {
+        for p in [&mut size.T, &mut size.o_s, &mut size.o_r, &mut size.g, &mut size.L] {
+            (p.value_ns, p.status) = (Some(-0.674), Status::UpperBound);
+        }
+        size.streaming.value_bytes_per_s = -0.674;
+    }
+    assert_reported(&record, 80);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
