@@ -143,6 +143,15 @@ fn far_outside(seed: u64) -> String {
     )
 }
 
+/// The gap is longer than the round trip here. Without a rest between trips it would be taken for the round trip.
+#[test]
+fn times_far_below_a_nanosecond_come_back() {
+    let spelled = "o_s=0.023ns,o_r=0.076ns,g=0.264ns,L=0.016ns,G=0.000237ns/B,capacity=965,window=3";
+    let truth: Truth = spelled.parse().unwrap();
+    let wrong = contradictions_of_all(&truth, &extract(&launches(truth, 0), 0.95, PRECISION).unwrap());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn figures_come_back_from_truths_far_outside_the_grid() {
     let (first, runs) = seeds();
