@@ -3,7 +3,7 @@
 mod verdict;
 
 use crate::figure::{Figure, in_words};
-use crate::lines::{COLUMNS_FROM, Lines, length};
+use crate::lines::Lines;
 use crate::logp::plateau;
 use netdyno_measure::bulk::data::BulkLaunch;
 use netdyno_measure::bulk::extract::extract;
@@ -37,9 +37,7 @@ pub fn shown_sizes(bulk: &Bulk) -> Vec<&SizeFigures> {
 pub fn write(lines: &mut Lines, bulk: &Bulk) {
     lines.blank();
     for line in table(bulk) {
-        // Absurd figures are wider than their columns.
-        let has_columns = lines.width >= COLUMNS_FROM && length(&line) <= lines.width;
-        if has_columns { lines.push(&line) } else { lines.wrapped(&line, "  ", "    ") }
+        lines.row(&line, "  ", "    ");
     }
     lines.blank();
     sentences(bulk).iter().for_each(|text| lines.wrapped(text, "  ", "    "));
