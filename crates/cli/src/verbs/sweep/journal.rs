@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// is open.
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    file: Locked,
     runs: Vec<Run>,
     /// Whether the journal was empty before this command.
     is_new: bool,
@@ -36,9 +36,9 @@ impl Journal {
         let bad = |error: io::Error| {
             Fault::BadInput(format!("cannot keep the journal {}: {error}", path.display()))
         };
-        let mut file = locked(path, &bad)?;
+        let mut file = Locked::open(path, &bad)?;
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(bad)?;
+        file.0.read_to_string(&mut text).map_err(bad)?;
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let mut lines = rest.split_inclusive('\n').peekable();
         let noted: Option<Of> = lines.peek().and_then(|line| serde_json::from_str(line.trim_end()).ok());
@@ -58,7 +58,7 @@ impl Journal {
             }
             good += line.len();
         }
-        file.set_len(good as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(bad)?;
+        file.0.set_len(good as u64).and_then(|()| file.0.seek(SeekFrom::End(0))).map_err(bad)?;
         let mut journal = Self { path: path.into(), file, runs, is_new: first.is_empty() };
         if journal.is_new {
             journal.write(plan)?;
@@ -92,7 +92,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &str) -> Result<(), Fault> {
-        writeln!(self.file, "{line}").and_then(|()| self.file.sync_data()).map_err(|error| {
+        writeln!(self.file.0, "{line}").and_then(|()| self.file.0.sync_data()).map_err(|error| {
             Fault::Failed(format!("cannot write the journal {}: {error}", self.path.display()))
         })
     }
@@ -108,28 +108,44 @@ impl Drop for Journal {
     }
 }
 
-/// Opens the file and locks it against other commands. Repeats that if the previous owner has removed the
-/// file meanwhile.
-fn locked(path: &Path, bad: &dyn Fn(io::Error) -> Fault) -> Result<File, Fault> {
-    loop {
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).read(true).write(true).open(path).map_err(bad)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Fault::BadInput(format!(
-                    "another sweep has the journal {} open: wait for its end, or name another with --journal",
-                    path.display()
-                )));
+/// A file that is locked against other commands until it is dropped.
+struct Locked(File);
+
+impl Locked {
+    /// Opens the file and locks it. Repeats that if the previous owner has removed the file meanwhile.
+    fn open(path: &Path, bad: &dyn Fn(io::Error) -> Fault) -> Result<Self, Fault> {
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options.create(true).truncate(false).read(true).write(true).open(path).map_err(bad)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Fault::BadInput(format!(
+                        "another sweep has the journal {} open: wait for its end, or name another with --journal",
+                        path.display()
+                    )));
+                }
+                // Some file systems have no locks.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(Self(file));
+                }
+                Err(TryLockError::Error(error)) => return Err(bad(error)),
             }
-            // Some file systems have no locks.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(file),
-            Err(TryLockError::Error(error)) => return Err(bad(error)),
+            let file = Self(file);
+            let inode = file.0.metadata().map_err(bad)?.ino();
+            if fs::metadata(path).is_ok_and(|there| there.ino() == inode) {
+                return Ok(file);
+            }
         }
-        let inode = file.metadata().map_err(bad)?.ino();
-        if fs::metadata(path).is_ok_and(|there| there.ino() == inode) {
-            return Ok(file);
-        }
+    }
+}
+
+impl Drop for Locked {
+    /// Unlocks the file. To close it is not enough: a process that another thread starts has a copy of the
+    /// descriptor until it runs its program.
+    fn drop(&mut self) {
+        // Without locks there is nothing to unlock.
+        let _ = self.0.unlock();
     }
 }
 
@@ -216,6 +232,17 @@ mod tests {
         assert!(text.starts_with("another sweep has the journal"), "{text}");
         drop(first);
         assert!(!path.exists(), "no run was noted");
+        Journal::open(&path, "plan", &of("1")).unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut first = Journal::open(&path, "plan", &of("1")).unwrap();
+        first.note(Run::default()).unwrap();
+        let _copy = first.file.0.try_clone().unwrap();
+        drop(first);
         Journal::open(&path, "plan", &of("1")).unwrap();
     }
 }
