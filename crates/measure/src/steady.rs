@@ -10,6 +10,8 @@ use crate::record::plateau::Limit;
 use crate::stats::{Interval, deviation_of_neighbours};
 use std::cmp::Ordering;
 
+/// A time that a pilot has measured counts as at least this long, because it divides other times.
+pub(crate) const SHORTEST_NS: f64 = 1e-3;
 /// Idle time below this share of the plateau counts as none.
 const NO_IDLE: f64 = 0.03;
 /// The window sets the plateau if a smaller window raises it by this share of the ratio of the two windows.

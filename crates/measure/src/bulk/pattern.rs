@@ -227,7 +227,7 @@ fn choose_for<R: SizedRequester>(
     aim(bench, direction, size_bytes, rest_ns)?;
     let window = bench.layer.max_window();
     let rtt_ns = few(|| bench.round_trip())?;
-    let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(1e-3);
+    let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(steady::SHORTEST_NS);
     let o_r_ns = match direction {
         Direction::Store => o_r_small_ns,
         Direction::Get => pilot_receive(bench)?,

@@ -139,7 +139,7 @@ pub(crate) fn pilot<R: SizedRequester>(
     let rest_ns = steady::rest_ns(each_ns, hurried_ns / 2.0);
     bench.set_rest(rest_ns);
     let alone_ns = pilot_trip(bench)?;
-    let each_ns = each_ns.max(1e-3);
+    let each_ns = each_ns.max(steady::SHORTEST_NS);
     let depth = steady::depth(alone_ns, each_ns, most).max(1);
     let window = (steady::BURST_OVER_DEPTH * depth).min(most);
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
@@ -158,7 +158,7 @@ pub(crate) fn pilot<R: SizedRequester>(
 fn pilot_trip<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
     bench.round_trip()?;
     let trips = (0..PILOTS).map(|_| bench.round_trip()).collect::<Result<Vec<_>, _>>()?;
-    Ok(median(trips).max(1e-3))
+    Ok(median(trips).max(steady::SHORTEST_NS))
 }
 
 /// Returns the number of messages in the shorter row: whole windows, because a stream that waits for the window

@@ -171,7 +171,7 @@ impl<E: From<LayerError>> Director<'_, E> {
     /// Chooses the parameters of the steps from measurements of one pair alone.
     fn choose_shape(&mut self) -> Result<CrowdShape, E> {
         let all = self.run_step(vec![(0, self.assignment(Doing::Stream, vec![1], PILOT_WINDOW))])?;
-        let (plateau_ns, max_window) = (all[0].times[0].ns.max(1e-3), all[0].max_window);
+        let (plateau_ns, max_window) = (all[0].times[0].ns.max(steady::SHORTEST_NS), all[0].max_window);
         let back_to_back_ns = self.alone(Doing::Trips)?.ns;
         self.shape.rest_ns = steady::rest_ns(plateau_ns, back_to_back_ns);
         let rtt_ns = if self.shape.rest_ns > 0.0 { self.alone(Doing::Trips)?.ns } else { back_to_back_ns };

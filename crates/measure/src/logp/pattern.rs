@@ -250,7 +250,7 @@ impl<R: Requester> Launch<'_, R> {
         let most = LONGEST_BURST_AT_MOST / steady::BURST_OVER_DEPTH;
         let limit_ns = self.bench.time_ns(PILOT_SHARE);
         let plateau_ns = self.bench.pilot_plateau(rtt_ns, most, limit_ns, || (self.progress)(0.0))?;
-        Ok(plateau_ns.max(1e-3))
+        Ok(plateau_ns.max(steady::SHORTEST_NS))
     }
 
     fn pilot_round_trip(&mut self) -> Result<f64, LayerError> {

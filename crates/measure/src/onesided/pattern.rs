@@ -167,8 +167,8 @@ fn pilot_single<I: Initiator>(
     operation: Operation,
 ) -> Result<[f64; 2], LayerError> {
     let singles = (0..PILOTS).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
-    let start_ns = median(singles.iter().map(|single| single.start_ns)).max(1e-3);
-    Ok([start_ns, median(singles.iter().map(Single::complete_ns)).max(1e-3)])
+    let start_ns = median(singles.iter().map(|single| single.start_ns)).max(steady::SHORTEST_NS);
+    Ok([start_ns, median(singles.iter().map(Single::complete_ns)).max(steady::SHORTEST_NS)])
 }
 
 /// The approximate time for each operation of a stream.
