@@ -8,14 +8,21 @@ pub fn name() -> String {
     boot.trim().to_owned()
 }
 
+/// Returns an identifier of the network: the part of a machine whose processes reach each other by the loopback interface.
+pub fn network() -> String {
+    format!("{} {}", name(), space("net"))
+}
+
 /// Returns an identifier of the host: the part of a machine whose processes reach each other by shared memory and by the
 /// loopback interface. A container with a network or with processes of its own is a host.
 pub fn host() -> String {
-    let space = |kind: &str| {
-        let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
-        link.to_string_lossy().into_owned()
-    };
-    [name(), space("net"), space("pid")].join(" ")
+    format!("{} {}", network(), space("pid"))
+}
+
+/// Returns an identifier of this process's namespace of a kind.
+fn space(kind: &str) -> String {
+    let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    link.to_string_lossy().into_owned()
 }
 
 /// Returns the processors that this thread may use, a bit for each, up to the last byte that is not zero. Returns

@@ -1,5 +1,4 @@
-//! The rank of a process in a job and the job size, as launchers set them in the environment, and the
-//! identity of its machine.
+//! The rank of a process in a job and the job size, as launchers set them in the environment.
 
 use serde::{Deserialize, Serialize};
 use std::process::Command;
@@ -100,11 +99,6 @@ impl Place {
             _ => Err(told),
         }
     }
-}
-
-/// Returns an identifier of the machine. All containers of one machine have the same.
-pub fn machine() -> String {
-    netdyno_host::machine::name()
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 use crate::connection::Connection;
 use crate::frame;
 use crate::key::Key;
-use crate::place::{Place, machine};
+use crate::place::Place;
 use crate::remote::{self, DialError, SHAKING};
+use netdyno_host::machine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -99,7 +100,7 @@ impl Drop for Rendezvous {
 pub fn enter(address: SocketAddr, key: &Key, place: Option<Place>) -> Result<Connection, DialError> {
     let mut control = remote::dial(address, Some(key), REACHING)?;
     let failed = |error: frame::FrameError| DialError::Connect(io::Error::other(error.to_string()));
-    frame::send(&mut control, &Card { place, machine: machine() }).map_err(failed)?;
+    frame::send(&mut control, &Card { place, machine: machine::name() }).map_err(failed)?;
     Ok(control)
 }
 
@@ -171,7 +172,7 @@ mod tests {
         let key = Key::new(rendezvous.key_text()).unwrap();
         enter(rendezvous.address(), &key, place).unwrap();
         let guest = rendezvous.next(LONG).unwrap();
-        assert_eq!((guest.place, guest.machine), (place, machine()));
+        assert_eq!((guest.place, guest.machine), (place, machine::name()));
         assert!(rendezvous.next(SHORT).is_none());
     }
 

@@ -1,7 +1,7 @@
 //! Files in shared memory that communication libraries create and that remain when a process is killed, such
 //! as libfabric's `PID:0:0` and MPICH's `mpich_shm_…`.
 
-use crate::place;
+use netdyno_host::machine;
 use rustix::fs::inotify;
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl SharedFiles {
         let mut files: Vec<SharedFile> = mapped(&maps).filter(|file| file.was_made_after(since)).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         files.dedup();
-        Self { machine: place::machine(), files }
+        Self { machine: machine::name(), files }
     }
 
     /// Returns the library files that this process has mapped and that were created after `since`.
@@ -59,7 +59,7 @@ impl SharedFiles {
             entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
         let files = named
             .filter_map(|entry| Some(SharedFile { inode: entry.metadata().ok()?.ino(), path: entry.path() }));
-        Self { machine: place::machine(), files: files.filter(|file| file.was_made_after(since)).collect() }
+        Self { machine: machine::name(), files: files.filter(|file| file.was_made_after(since)).collect() }
     }
 
     /// Reports whether any of the files is still there.
@@ -69,7 +69,7 @@ impl SharedFiles {
 
     /// Adds other files. Files of another machine cannot be removed here and are left out.
     pub fn add(&mut self, others: Self) {
-        let here = place::machine();
+        let here = machine::name();
         if others.machine == here {
             self.machine = here;
             self.files.extend(others.files);
@@ -134,7 +134,7 @@ impl Watch {
     pub fn new_files(&self) -> SharedFiles {
         let mut events = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.0, &mut events);
-        let mut new = SharedFiles { machine: place::machine(), files: Vec::new() };
+        let mut new = SharedFiles { machine: machine::name(), files: Vec::new() };
         while let Ok(event) = events.next() {
             let name = event.file_name().and_then(|name| name.to_str().ok());
             if let Some(name) = name.filter(|name| is_of_library(name)) {

@@ -4,10 +4,10 @@
 use crate::job::exchange::Exchange;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
-use netdyno_host::interface;
+use netdyno_host::{interface, machine};
 use netdyno_job::connection::Connection;
 use netdyno_job::key::Key;
-use netdyno_job::place::{Place, machine};
+use netdyno_job::place::Place;
 use netdyno_job::rendezvous::{self, Rendezvous};
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ struct Invitation {
 /// of rank 0.
 pub fn meet(exchange: &mut Exchange, bind: Option<IpAddr>) -> Result<(Door, Option<Rendezvous>), Fault> {
     let place = exchange.place();
-    let networks = gather(exchange, Ok(network().into()))?;
+    let networks = gather(exchange, Ok(machine::network().into()))?;
     let is_near = |rank: usize| networks[rank] == networks[0];
     let is_one_network = (0..place.procs).all(is_near);
 
@@ -108,12 +108,6 @@ fn gather(exchange: &mut Exchange, mine: Result<Vec<u8>, LayerError>) -> Result<
 fn about(exchange: &Exchange, error: LayerError) -> Fault {
     let place = exchange.place();
     Fault::Failed(format!("process {} of {}: {error}", place.rank, place.procs))
-}
-
-/// Returns an identifier of the machine and of its network namespace.
-fn network() -> String {
-    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    format!("{} {}", machine(), space.display())
 }
 
 fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Rendezvous> {
