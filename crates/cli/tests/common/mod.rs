@@ -1,20 +1,33 @@
 //! Runs the built command.
 
-#![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod bench;
 pub mod folder;
 pub mod mpi;
 pub mod network;
-pub mod processors;
 pub mod schemas;
 pub mod served;
 pub mod traces;
 
 use netdyno_measure::record::Record;
-pub use processors::{alone, beside};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Two concurrent measurements take each other's processors.
+static PROCESSORS: RwLock<()> = RwLock::new(());
+
+/// Returns a guard beside which no other measuring test runs.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    // A failed test leaves nothing behind, so a poisoned lock is ignored.
+    PROCESSORS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a guard beside which other tests run. What such a test asserts holds on a busy machine.
+pub fn beside() -> RwLockReadGuard<'static, ()> {
+    PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Returns the built command.
 pub fn netdyno(args: &[&str]) -> Command {
