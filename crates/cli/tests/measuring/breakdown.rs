@@ -1,6 +1,6 @@
 //! `breakdown` over the layers of this machine.
 
-use crate::common::{beside, stdout_of};
+use crate::common::{alone, beside, stdout_of};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::record::Record;
 
@@ -12,7 +12,7 @@ fn breakdown(args: &[&str]) -> Record {
 
 #[test]
 fn every_layer_has_its_tables() {
-    let _beside = beside();
+    let _alone = alone();
     let layers = [
         ("am+shm", &[Table::Exchange, Table::Operation][..]),
         ("am+udp", &[Table::Crossing, Table::Exchange, Table::Operation]),
