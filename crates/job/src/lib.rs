@@ -9,6 +9,7 @@
 //! * [`rendezvous`]: the rendezvous port to which processes started by a launcher connect.
 //! * [`place`]: the rank and the job size that launchers report in the environment.
 //! * [`pmi`]: the exchange of bytes through the launcher of a job.
+//! * [`shared_folder`]: the exchange of bytes through a folder that the hosts of a job share.
 //! * [`connection`]: a control connection, encrypted if it is between hosts.
 //! * [`key`], [`greeting`], [`handshake`], [`remote`]: how two hosts authenticate each other and agree on keys.
 //! * [`shared_files`]: files that communication libraries leave in shared memory.
@@ -32,4 +33,5 @@ pub mod pmi;
 pub mod remote;
 pub mod rendezvous;
 pub mod shared_files;
+pub mod shared_folder;
 pub mod workers;

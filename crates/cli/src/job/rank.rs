@@ -1,6 +1,6 @@
 //! One process of a job in which this command runs, as in `mpiexec -n 2 netdyno logp --over mpi`.
 //!
-//! The processes find each other through their launcher or MPI ([`crate::job::meeting`]). Rank 0 leads: it
+//! The processes find each other through their launcher, a folder or MPI ([`crate::job::meeting`]). Rank 0 leads: it
 //! measures and writes the result on a second thread, because MPI belongs to the thread that initialised it. All
 //! processes, rank 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI,
 //! are workers themselves.
@@ -68,17 +68,23 @@ where
         return Err(said_once(Fault::BadInput(text.into())));
     }
     let Place { rank, procs } = place;
-    let late = format!("the {procs} processes of the job did not come together within {MEETING:?}");
-    let deadline = Deadline::of(MEETING, (rank == 0).then_some(late), 1);
     let kind = Kind::of(over);
+    let late = format!(
+        "the {procs} processes of the job did not come together within {MEETING:?} through {}",
+        kind.name()
+    );
+    let deadline = Deadline::of(MEETING, (rank == 0).then_some(late), 1);
     let about =
         |why: String| format!("process {rank} of {procs} finds the others through {}: {why}", kind.name());
     if let Some(why) = kind.unavailable() {
         return Err(said_by_the_elder(Fault::BadInput(about(why))));
     }
+    // The user names the folder, and nobody the others.
+    let fault = if kind == Kind::Folder { Fault::BadInput } else { Fault::Failed };
     let mut exchange =
-        Exchange::open(kind, place).map_err(|error| said_by_the_elder(Fault::Failed(about(error.0))))?;
+        Exchange::open(kind, place).map_err(|error| said_by_the_elder(fault(about(error.0))))?;
     let (door, rendezvous) = meet(&mut exchange, measuring.bind.map(|bind| bind.ip()))?;
+    let exchange = exchange.kept();
     drop(deadline);
     let result = lead_or_follow(&door, rendezvous, lead);
     // The result is reported before MPI finalises, because that may never return.

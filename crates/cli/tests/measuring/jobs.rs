@@ -170,6 +170,53 @@ fn a_job_of_other_layers_needs_no_mpi() {
     }
 }
 
+/// Starts the processes of a job as `srun --mpi=none` does, which tells them their place only. They share `folder`.
+fn plain_slurm(folder: &Path, args: &[&str]) -> Vec<Output> {
+    let start = |rank: usize| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
+        command.args(args).env("NETDYNO_SHARED_FOLDER", folder).env("NETDYNO_MPICC", "/nowhere/mpicc");
+        for (name, value) in
+            [("JOB_ID", 7), ("STEP_ID", 1), ("STEP_LAUNCHER_PORT", 40000), ("STEP_NUM_TASKS", 2)]
+        {
+            command.env(format!("SLURM_{name}"), value.to_string());
+        }
+        let place = rank.to_string();
+        command.env("SLURM_PROCID", &place).env("SLURM_LOCALID", &place);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes = [0, 1].map(start);
+    processes.into_iter().map(|process| process.wait_with_output().unwrap()).collect()
+}
+
+#[test]
+fn a_job_without_an_exchange_meets_in_a_shared_folder() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut outputs = plain_slurm(folder.path(), &[&["logp", "--over", "am+shm,udp"], &LITTLE[..]].concat());
+    let second = outputs.pop().unwrap();
+    assert!(second.status.success() && second.stdout.is_empty(), "{second:?}");
+    let record = record(outputs.pop().unwrap());
+    assert_eq!(record.results.len(), 2);
+    for result in &record.results {
+        assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
+    }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "something is left");
+}
+
+#[test]
+fn a_shared_folder_that_cannot_be_used_is_told() {
+    let _beside = beside();
+    for (over, says) in
+        [("udp", "name a folder that all hosts share in NETDYNO_SHARED_FOLDER"), ("mpi", "MPI")]
+    {
+        let mut outputs = plain_slurm(Path::new("/nowhere/else"), &["logp", "--over", over]);
+        let second = outputs.pop().unwrap();
+        assert_eq!((second.status.code(), &second.stderr[..]), (Some(2), &b""[..]));
+        let line = error_of(outputs.pop().unwrap(), 2);
+        assert!(line.contains(says), "{line}");
+    }
+}
+
 /// Returns the processes of this name whose environment has `mark`.
 fn marked(mark: &str, name: &str) -> Vec<Pid> {
     let has_mark = |process: &Path| {
