@@ -75,7 +75,8 @@ impl Bench {
         for Grid { dial, values, .. } in program.grids {
             command.arg(format!("--{dial}")).arg(values);
         }
-        command.arg("--").arg(launcher(&self.compiler)).args(["-bind-to", "core", "-n", "2"]);
+        // Both libraries know the option with two dashes, and MPICH alone that with one.
+        command.arg("--").arg(launcher(&self.compiler)).args(["--bind-to", "core", "-n", "2"]);
         command.arg(self.folder.path().join("slopes")).args(program.words.split(' '));
         let output = prepare(&mut command, &self.compiler).current_dir(&self.folder).output().unwrap();
         if !output.status.success() {

@@ -40,7 +40,7 @@ impl Bench {
     /// Measures by the program, with a pause before each operation. Returns nanoseconds.
     fn by_program(&self, sync: &str, operation: Operation, rest_ns: f64) -> Option<f64> {
         let mut command = Command::new(launcher(&self.compiler));
-        command.args(["-bind-to", "core", "-n", "2"]).arg(self.folder.path().join("windows"));
+        command.args(["--bind-to", "core", "-n", "2"]).arg(self.folder.path().join("windows"));
         command.args([sync, operation.name(), COUNT, &rest_ns.to_string()]);
         let said = self.run(&mut command)?;
         said.trim().strip_prefix("median_ns=")?.parse().ok()

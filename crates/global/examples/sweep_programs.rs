@@ -2,7 +2,7 @@
 //! their time with the one that a model predicts from counted messages.
 //!
 //!     cargo build --release -p netdyno-global --examples
-//!     target/release/examples/sweep_programs --launcher 'mpiexec -bind-to core -n {n}' --out sweeps
+//!     target/release/examples/sweep_programs --launcher 'mpiexec --bind-to core -n {n}' --out sweeps
 //!
 //! Every value of every dial is run in fresh processes, several times. A run in which another program had the processor
 //! of a rank is made again. The runs of a repetition are in random order, so

@@ -4,7 +4,7 @@ use netdyno_job::launcher::Launcher;
 use std::path::PathBuf;
 
 /// The usage.
-pub const USAGE: &str = "usage: sweep_programs [--launcher 'mpiexec -bind-to core -n {n}'] [--ranks 2] [--repetitions 5] [--seed 1] \
+pub const USAGE: &str = "usage: sweep_programs [--launcher 'mpiexec --bind-to core -n {n}'] [--ranks 2] [--repetitions 5] [--seed 1] \
                          [--only PROGRAM] [--out FOLDER]";
 
 /// The options.
@@ -30,7 +30,7 @@ impl Options {
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let here = std::env::current_exe().map_err(|error| format!("cannot find the programs: {error}"))?;
         let mut options = Self {
-            launcher: "mpiexec -bind-to core -n {n}"
+            launcher: "mpiexec --bind-to core -n {n}"
                 .parse::<Launcher>()
                 .map_err(|error| error.to_string())?,
             ranks: 2,
