@@ -18,6 +18,8 @@ use thiserror::Error;
 pub const PARENT: &str = "NETDYNO_SHARED_FOLDER";
 /// Interval at which a process looks for the files of the others.
 const LOOK: Duration = Duration::from_millis(20);
+/// Time in which all processes must have come. A host may see a new file on NFS only after half a minute.
+const COMING: Duration = Duration::from_secs(60);
 /// The longest time that rank 0 waits for the others to leave, before it removes the folder.
 const LEAVING: Duration = Duration::from_secs(2);
 /// Permissions of others.
@@ -32,7 +34,7 @@ pub enum FolderError {
     #[error("no folder is shared with the other hosts: name one in {PARENT}")]
     Nowhere,
     /// The launcher has not told which job this is.
-    #[error("{0} does not name the job")]
+    #[error("{0} does not name the job: start netdyno by srun")]
     NoJob(&'static str),
     /// A file cannot be written or read.
     #[error("{}: {error}: name a folder that all hosts share in {PARENT}", path.display())]
@@ -43,8 +45,16 @@ pub enum FolderError {
         error: io::Error,
     },
     /// Another user may read or write the folder.
-    #[error("{} is not this user's alone: name a folder that is in {PARENT}", .0.display())]
+    #[error("{} is no folder of this user alone: remove it, or name another place in {PARENT}", .0.display())]
     Foreign(PathBuf),
+    /// Another process has not written its file in time.
+    #[error("process {rank} has written nothing to {} within {COMING:?}: name a folder that all hosts share in {PARENT}", folder.display())]
+    Late {
+        /// The other process.
+        rank: usize,
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// The folder of a job, as one of its processes uses it.
@@ -53,6 +63,8 @@ pub struct SharedFolder {
     folder: PathBuf,
     place: Place,
     exchanges: usize,
+    /// Whether a process has not come, so that the folder is of no use to any.
+    is_over: bool,
 }
 
 impl SharedFolder {
@@ -94,7 +106,7 @@ impl SharedFolder {
         if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & OTHERS != 0 {
             return Err(FolderError::Foreign(folder));
         }
-        Ok(Self { folder, place, exchanges: 0 })
+        Ok(Self { folder, place, exchanges: 0, is_over: false })
     }
 
     /// Returns the place of this process.
@@ -102,25 +114,33 @@ impl SharedFolder {
         self.place
     }
 
-    /// Gives `mine` to all processes, and returns the bytes of all processes, by rank. They wait for each other
-    /// without a timeout.
+    /// Gives `mine` to all processes, and returns the bytes of all processes, by rank.
     ///
     /// # Errors
-    /// Returns `FolderError` if a file cannot be written or read.
+    /// Returns `FolderError` if a file cannot be written or read, or if a process does not come within a minute.
     pub fn gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, FolderError> {
+        self.gather_within(mine, COMING)
+    }
+
+    fn gather_within(&mut self, mine: &[u8], time: Duration) -> Result<Vec<Vec<u8>>, FolderError> {
         self.write(&self.exchanges.to_string(), mine)?;
-        let all = (0..self.place.procs).map(|rank| self.of_process(rank)).collect();
+        let until = Instant::now() + time;
+        let all = (0..self.place.procs).map(|rank| self.of_process(rank, until)).collect();
         self.exchanges += 1;
+        self.is_over = matches!(all, Err(FolderError::Late { .. }));
         all
     }
 
     /// Waits for the bytes that a process gives in this exchange.
-    fn of_process(&self, rank: usize) -> Result<Vec<u8>, FolderError> {
+    fn of_process(&self, rank: usize, until: Instant) -> Result<Vec<u8>, FolderError> {
         let path = self.path(&self.exchanges.to_string(), rank);
         loop {
             match fs::read(&path) {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&path)(error)),
+                Err(_) if Instant::now() > until => {
+                    return Err(FolderError::Late { rank, folder: self.folder.clone() });
+                }
                 Err(_) => thread::sleep(LOOK),
             }
         }
@@ -141,6 +161,10 @@ impl SharedFolder {
 impl Drop for SharedFolder {
     /// Leaves the folder. Rank 0 removes it once all others have left, or after a while.
     fn drop(&mut self) {
+        if self.is_over {
+            let _ = fs::remove_dir_all(&self.folder);
+            return;
+        }
         // A process that cannot say so lets rank 0 wait in vain, which has an end.
         let _ = self.write(LEFT, b"");
         let until = Instant::now() + LEAVING;
@@ -208,6 +232,18 @@ mod tests {
         drop(early);
         assert_eq!(late.join().unwrap(), [&b"early"[..], b"late"]);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_process_that_does_not_come_is_named_and_nothing_is_left() {
+        for rank in 0..2 {
+            let folder = scratch("missing");
+            let mut shared = SharedFolder::at(folder.clone(), Place { rank, procs: 2 }).unwrap();
+            let error = shared.gather_within(b"here", 3 * LOOK).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("process {} has written nothing", 1 - rank)), "{error}");
+            drop(shared);
+            assert!(!folder.exists());
+        }
     }
 
     #[test]
