@@ -6,9 +6,9 @@
 
 use crate::place::Place;
 use rustix::process::geteuid;
-use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,14 +18,19 @@ use thiserror::Error;
 pub const PARENT: &str = "NETDYNO_SHARED_FOLDER";
 /// Interval at which a process looks for the files of the others.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time in which all processes must have come. A host may see a new file on NFS only after half a minute.
+/// Interval at which a process changes the folder while it looks. A host with the folder on NFS otherwise remembers for
+/// half a minute that a file was not there.
+const STIR: Duration = Duration::from_secs(1);
+/// Time in which a process must have the bytes of all others, in all exchanges.
 const COMING: Duration = Duration::from_secs(60);
 /// The longest time that rank 0 waits for the others to leave, before it removes the folder.
-const LEAVING: Duration = Duration::from_secs(2);
+const LEAVING: Duration = Duration::from_secs(10);
 /// Permissions of others.
 const OTHERS: u32 = 0o077;
 /// The kind of the file by which a process says that it will read nothing more.
 const LEFT: &str = "left";
+/// The kind of the file that is written to change the folder.
+const STIRRED: &str = "stirred";
 
 /// The reason why bytes cannot be exchanged through a folder.
 #[derive(Debug, Error)]
@@ -63,6 +68,7 @@ pub struct SharedFolder {
     folder: PathBuf,
     place: Place,
     exchanges: usize,
+    until: Instant,
     /// Whether a process has not come, so that the folder is of no use to any.
     is_over: bool,
 }
@@ -98,15 +104,20 @@ impl SharedFolder {
     /// # Errors
     /// As of [`SharedFolder::open`].
     pub fn at(folder: PathBuf, place: Place) -> Result<Self, FolderError> {
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(&folder)(error)),
-            _ => {}
-        }
+        let is_new = match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(failed(&folder)(error)),
+        };
         let found = fs::symlink_metadata(&folder).map_err(failed(&folder))?;
-        if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & OTHERS != 0 {
+        if !found.is_dir() || !is_own(&found) || found.mode() & OTHERS != 0 {
+            // A file system may have no permissions.
+            if is_new {
+                let _ = fs::remove_dir(&folder);
+            }
             return Err(FolderError::Foreign(folder));
         }
-        Ok(Self { folder, place, exchanges: 0, is_over: false })
+        Ok(Self { folder, place, exchanges: 0, until: Instant::now() + COMING, is_over: false })
     }
 
     /// Returns the place of this process.
@@ -117,39 +128,60 @@ impl SharedFolder {
     /// Gives `mine` to all processes, and returns the bytes of all processes, by rank.
     ///
     /// # Errors
-    /// Returns `FolderError` if a file cannot be written or read, or if a process does not come within a minute.
+    /// Returns `FolderError` if a file cannot be written or read, or if a process has not come a minute after this one.
     pub fn gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, FolderError> {
-        self.gather_within(mine, COMING)
-    }
-
-    fn gather_within(&mut self, mine: &[u8], time: Duration) -> Result<Vec<Vec<u8>>, FolderError> {
         self.write(&self.exchanges.to_string(), mine)?;
-        let until = Instant::now() + time;
-        let all = (0..self.place.procs).map(|rank| self.of_process(rank, until)).collect();
+        let all = (0..self.place.procs).map(|rank| self.of_process(rank)).collect();
         self.exchanges += 1;
         self.is_over = matches!(all, Err(FolderError::Late { .. }));
         all
     }
 
     /// Waits for the bytes that a process gives in this exchange.
-    fn of_process(&self, rank: usize, until: Instant) -> Result<Vec<u8>, FolderError> {
+    fn of_process(&self, rank: usize) -> Result<Vec<u8>, FolderError> {
         let path = self.path(&self.exchanges.to_string(), rank);
-        loop {
-            match fs::read(&path) {
-                Ok(bytes) => return Ok(bytes),
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&path)(error)),
-                Err(_) if Instant::now() > until => {
-                    return Err(FolderError::Late { rank, folder: self.folder.clone() });
-                }
-                Err(_) => thread::sleep(LOOK),
-            }
+        if !self.appears(&path, self.until) {
+            return Err(FolderError::Late { rank, folder: self.folder.clone() });
         }
+        let mut bytes = Vec::new();
+        let mut file = File::open(&path).map_err(failed(&path))?;
+        if !is_own(&file.metadata().map_err(failed(&path))?) {
+            return Err(FolderError::Foreign(path));
+        }
+        file.read_to_end(&mut bytes).map_err(failed(&path))?;
+        Ok(bytes)
     }
 
+    /// Waits until there is such a file, or until a time. Returns whether there is.
+    fn appears(&self, path: &Path, until: Instant) -> bool {
+        let mut stirred = Instant::now();
+        while !path.exists() {
+            if Instant::now() > until {
+                return false;
+            }
+            if stirred.elapsed() > STIR {
+                // What cannot be written now makes no difference to the files of others.
+                let _ = self.write(STIRRED, b"");
+                stirred = Instant::now();
+            }
+            thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Writes a file that only this user can read, wherever the folder may be by now.
     fn write(&self, kind: &str, bytes: &[u8]) -> Result<(), FolderError> {
         let path = self.path(kind, self.place.rank);
         let unfinished = path.with_extension("unfinished");
-        fs::write(&unfinished, bytes).map_err(failed(&unfinished))?;
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)
+            .map_err(failed(&unfinished))?;
+        file.write_all(bytes).map_err(failed(&unfinished))?;
+        drop(file);
         fs::rename(&unfinished, &path).map_err(failed(&path))
     }
 
@@ -168,14 +200,17 @@ impl Drop for SharedFolder {
         // A process that cannot say so lets rank 0 wait in vain, which has an end.
         let _ = self.write(LEFT, b"");
         let until = Instant::now() + LEAVING;
-        let has_left = |rank| self.path(LEFT, rank).exists();
+        let has_left = |rank| self.appears(&self.path(LEFT, rank), until);
         if self.place.rank == 0 {
-            while !(0..self.place.procs).all(has_left) && Instant::now() < until {
-                thread::sleep(LOOK);
-            }
+            let _ = (0..self.place.procs).all(has_left);
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// Reports whether a file is of this user.
+fn is_own(found: &fs::Metadata) -> bool {
+    found.uid() == geteuid().as_raw()
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
@@ -239,7 +274,8 @@ mod tests {
         for rank in 0..2 {
             let folder = scratch("missing");
             let mut shared = SharedFolder::at(folder.clone(), Place { rank, procs: 2 }).unwrap();
-            let error = shared.gather_within(b"here", 3 * LOOK).unwrap_err().to_string();
+            shared.until = Instant::now() + 3 * LOOK;
+            let error = shared.gather(b"here").unwrap_err().to_string();
             assert!(error.starts_with(&format!("process {} has written nothing", 1 - rank)), "{error}");
             drop(shared);
             assert!(!folder.exists());

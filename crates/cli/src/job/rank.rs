@@ -83,7 +83,9 @@ where
     let fault = if kind == Kind::Folder { Fault::BadInput } else { Fault::Failed };
     let mut exchange =
         Exchange::open(kind, place).map_err(|error| said_by_the_elder(fault(about(error.0))))?;
-    let (door, rendezvous) = meet(&mut exchange, measuring.bind.map(|bind| bind.ip()))?;
+    // The processes of a host find the same wrong with a folder.
+    let told = |fault| if kind == Kind::Folder { said_by_the_elder(fault) } else { fault };
+    let (door, rendezvous) = meet(&mut exchange, measuring.bind.map(|bind| bind.ip())).map_err(told)?;
     let exchange = exchange.kept();
     drop(deadline);
     let result = lead_or_follow(&door, rendezvous, lead);

@@ -38,6 +38,8 @@ fn short_rows(found: &Completion) -> Option<Doubt> {
     let measured = found.sizes.iter().zip(shapes).filter(|(size, _)| is_measured(size));
     let share = |shape: &CompletionSizeShape| shape.window as f64 / shape.row as f64;
     let short: Vec<(usize, f64)> = measured
+        // A row of long messages is shorter than the window, and never waits for it.
+        .filter(|(_, shape)| shape.row > shape.window as u64)
         .map(|(size, shape)| (size.size_bytes, share(shape)))
         .filter(|(_, share)| *share > SHORT)
         .collect();
@@ -82,4 +84,39 @@ fn times(found: &Completion) -> Vec<(String, &Parameter)> {
 /// Returns all figures, which must be precise to a share of themselves.
 pub(crate) fn wanted(_parameters: &Parameters, found: &Completion, precision: f64) -> Vec<Wanted> {
     precision::to_a_share(times(found), precision, median_timer(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::completion::data::{
+        CompletionLaunch, CompletionShape, CompletionSizeData, CompletionSizeShape,
+    };
+    use crate::completion::extract::extract;
+
+    #[test]
+    fn only_rows_that_wait_for_the_window_can_be_short() {
+        let is_short = |row: u64, window: usize| {
+            let size = CompletionSizeShape { size_bytes: 1 << 26, trips: 1, row, window, rest_ns: 0.0 };
+            let times = || vec![5e6; 3];
+            let data = CompletionSizeData {
+                half_rtt_ns: times(),
+                alone_ns: times(),
+                issue_ns: times(),
+                done_ns: times(),
+                copy_ns: Vec::new(),
+            };
+            let launch = CompletionLaunch {
+                shape: CompletionShape { sizes: vec![size], ..CompletionShape::default() },
+                sizes: vec![data],
+                ..CompletionLaunch::default()
+            };
+            let found = extract(&vec![launch; 9], 0.95, 0.02).unwrap();
+            assert!(found.found.sizes[0].per_message.value_ns.is_some());
+            found.doubts.iter().any(|doubt| doubt.name == "short_rows")
+        };
+        assert!(is_short(16, 8));
+        assert!(!is_short(800, 8));
+        // The rows of a message of milliseconds.
+        assert!(!is_short(1, 64));
+    }
 }

@@ -66,10 +66,11 @@ pub(crate) fn about_gap(
 
 /// Warns if the gap per byte is not constant at the largest sizes.
 fn bent(operation: &OperationFigures) -> Option<Doubt> {
-    let [first, _, last] = far_apart(&operation.sizes)?;
-    let is_known = |size: &TransferTimes| size.gap.value_ns.is_some();
-    let (first, last) = (&operation.sizes[first], &operation.sizes[last]);
-    (operation.G.status == Status::Unobservable && operation.sizes.iter().all(is_known)).then(|| {
+    let places = far_apart(&operation.sizes)?;
+    // Another doubt names gaps that are not measured.
+    let is_measured = |at: usize| operation.sizes[at].gap.status == Status::Measured;
+    let (first, last) = (&operation.sizes[places[0]], &operation.sizes[places[2]]);
+    (operation.G.status == Status::Unobservable && places.into_iter().all(is_measured)).then(|| {
         let text = format!(
             "{}: from {} to {} the gap grows unevenly, or hardly at all, so that no G is given: choose another \
              --largest",

@@ -29,8 +29,8 @@ pub struct Onesided {
 pub struct OperationFigures {
     /// The operation.
     pub operation: Operation,
-    /// Gap per byte between the largest size and one of a quarter of it: measured if the next quarter has the
-    /// same.
+    /// Gap per byte between the largest size and the next one of at most a quarter of it: measured if it is the same
+    /// from another quarter on.
     pub G: PerByte,
     /// Ascending by size.
     pub sizes: Vec<TransferTimes>,

@@ -149,14 +149,18 @@ fn in_ticks(found: &Utilisation) -> Option<Doubt> {
 
 /// Warns that a stream of large messages was too short.
 fn short_stream(found: &Utilisation) -> Option<Doubt> {
-    let is_short = |at: usize| found.launches.iter().any(|launch| !launch.sizes[at].is_steady());
+    let launches = |at: usize| found.launches.iter().filter(|launch| !launch.sizes[at].is_steady()).count();
+    let is_short = |at: usize| launches(at) > 0;
     let (at, size) = found.sizes.iter().enumerate().find(|(at, _)| is_short(*at))?;
     let count = (at..found.sizes.len()).filter(|at| is_short(*at)).count();
+    let most = (at..found.sizes.len()).map(launches).max()?;
     let text = format!(
-        "streams of {}, from {} on, lasted less than {} round trips, so that their start and end count: they give no figure",
+        "streams of {}, from {} on, lasted less than {} round trips in up to {most} of {} launches, so that their start \
+         and end count: those give no figure",
         counted(count, "size", "sizes"),
         Bytes(size.size_bytes),
-        Number(STEADY_TRIPS_AT_LEAST)
+        Number(STEADY_TRIPS_AT_LEAST),
+        found.launches.len()
     );
     Some(Doubt::new("short_stream", text))
 }

@@ -255,14 +255,21 @@ impl Launches<'_> {
         let mut share = widened(Figure::over(shares(), self.confidence).into(), of_share);
         let mut per_message = Figure::over(each(), self.confidence).parameter(each(), samples);
         per_message.ci_ns = per_message.ci_ns.map(|ci| farther(ci, of_each));
+        // Few launches have no interval. The value is then known to the resolution only.
+        let within = |value: Option<f64>, ci: Option<Interval>, resolution: f64| {
+            ci.or_else(|| value.map(|value| farther(Interval { lo: value, hi: value }, resolution)))
+        };
+        let share_within = within(share.value, share.ci, of_share);
+        let each_within = within(per_message.value_ns, per_message.ci_ns, of_each);
         // Without ticks a cost has no resolution, and 0 is a value like any other.
-        let is_hidden =
-            |ci: Option<Interval>, resolution: f64| resolution > 0.0 && ci.is_some_and(|ci| ci.lo <= 0.0);
+        let is_hidden = |within: Option<Interval>, resolution: f64| {
+            resolution > 0.0 && within.is_some_and(|within| within.lo <= 0.0)
+        };
         if near_zero == NearZero::IsABound
-            && (is_hidden(share.ci, of_share) || is_hidden(per_message.ci_ns, of_each))
+            && (is_hidden(share_within, of_share) || is_hidden(each_within, of_each))
         {
-            share.value = share.ci.map(|ci| ci.hi);
-            per_message.value_ns = per_message.ci_ns.map(|ci| ci.hi);
+            share.value = share_within.map(|within| within.hi);
+            per_message.value_ns = each_within.map(|within| within.hi);
             per_message.status = Status::UpperBound;
         }
         Cost { share, per_message }
@@ -356,5 +363,27 @@ fn net(with: MachineShares, idle: MachineShares) -> MachineShares {
         elsewhere_resolution: with.elsewhere_resolution.hypot(idle.elsewhere_resolution),
         step: with.step,
         elapsed_ns: with.elapsed_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three launches have no interval.
+    #[test]
+    fn a_cost_below_the_steps_of_the_system_is_a_bound_with_few_launches_too() {
+        let launches = Launches { data: &[], confidence: 0.95.into() };
+        let cost = |count: usize, ns: f64| {
+            let one = Spent { ns, resolution_ns: 1e7, step_ns: 1e7, elapsed_ns: 1e9, messages: 1000.0 };
+            launches.cost(&vec![one; count], NearZero::IsABound)
+        };
+        for count in [1, 3, 9] {
+            let (none, half) = (cost(count, 0.0), cost(count, 5e8));
+            assert_eq!(none.per_message.status, Status::UpperBound, "{count} launches");
+            assert!(none.per_message.value_ns > Some(0.0) && none.share.value > Some(0.0));
+            assert_eq!(half.per_message.status, Status::Measured, "{count} launches");
+            assert_eq!((half.per_message.value_ns, half.share.value), (Some(5e5), Some(0.5)));
+        }
     }
 }
