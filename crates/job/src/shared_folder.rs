@@ -5,6 +5,7 @@
 //! and reads those of all others. A file that has its name is complete.
 
 use crate::place::Place;
+use crate::pmi::Pmi;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -78,7 +79,7 @@ impl SharedFolder {
     pub fn is_needed() -> bool {
         let is_set = |name| std::env::var_os(name).is_some();
         let has_exchange = std::env::var("SLURM_MPI_TYPE").is_ok_and(|kind| kind != "none");
-        is_set("SLURM_PROCID") && !has_exchange && !is_set("PMI_FD") && !is_set("PMIX_RANK")
+        is_set("SLURM_PROCID") && !has_exchange && !Pmi::is_offered() && !is_set("PMIX_RANK")
     }
 
     /// Makes the folder of the job step of this process, in that of [`PARENT`] or in the home directory.
