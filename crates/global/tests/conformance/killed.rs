@@ -3,8 +3,10 @@
 use crate::job::Transport;
 use crate::shared_memory;
 use netdyno_global::{Error, World};
+use netdyno_job::place::Place;
+use netdyno_job::shared_folder::SharedFolder;
 use rustix::process::{Signal, getpid, kill_process};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -21,7 +23,7 @@ const KILLED: i32 = 9;
 const TOLD: i32 = 40;
 /// Only a call that never ends takes this long.
 const TOO_LONG: Duration = Duration::from_secs(120);
-/// Interval between two looks at files and processes.
+/// Interval between two looks at processes.
 const LOOK: Duration = Duration::from_millis(5);
 /// The peer timeout of a rank.
 const PEER_TIMEOUT: Duration = Duration::from_secs(4);
@@ -94,7 +96,7 @@ pub fn a_killed_rank_ends_the_others(transport: Transport) {
         assert!(said.starts_with(&format!("error: rank {VICTIM} is lost: ")), "rank {rank}: {said}");
     }
     let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
-    let left: Vec<OsString> = files.filter(|name| !is_of_gather(name)).collect();
+    let left: Vec<OsString> = files.collect();
     assert_eq!(left, Vec::<OsString>::new(), "a rank has left files");
     assert_eq!(processes_of(folder.path()), Vec::<PathBuf>::new(), "a rank has left processes");
 }
@@ -114,12 +116,10 @@ fn processes_of(folder: &Path) -> Vec<PathBuf> {
 fn survive(transport: Transport, rank: u32, folder: &Path) -> i32 {
     let mut config = transport.config(rank);
     config.am.peer_timeout = PEER_TIMEOUT;
-    let mut nth = 0;
-    let mut world = World::join(config, rank, RANKS, |mine| {
-        nth += 1;
-        Ok(gather(folder, nth, rank, mine))
-    })
-    .unwrap();
+    let place = Place { rank: rank as usize, procs: RANKS as usize };
+    let mut meeting = SharedFolder::at(folder.join("meeting"), place).unwrap();
+    let mut world = World::join(config, rank, RANKS, |mine| Ok(meeting.gather(mine)?)).unwrap();
+    drop(meeting);
     world.barrier().unwrap();
     // A file that a killed rank shares would stay.
     assert_eq!(shared_memory::files(&shared_memory::of(std::process::id())), Vec::<&str>::new());
@@ -136,28 +136,4 @@ fn survive(transport: Transport, rank: u32, folder: &Path) -> i32 {
     // As a program does. The test harness captures nothing here.
     eprintln!("error: {error}");
     TOLD
-}
-
-/// Reports whether a file is one of [`gather`].
-fn is_of_gather(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    let (nth, rank) = name.split_once('-').unwrap_or_default();
-    [nth, rank].iter().all(|number| number.parse::<u32>().is_ok())
-}
-
-/// Exchanges bytes by files.
-fn gather(folder: &Path, nth: u32, rank: u32, mine: &[u8]) -> Vec<Vec<u8>> {
-    let path = |rank: u32| folder.join(format!("{nth}-{rank}"));
-    let unfinished = folder.join(format!("{nth}-{rank}-unfinished"));
-    std::fs::write(&unfinished, mine).unwrap();
-    std::fs::rename(unfinished, path(rank)).unwrap();
-    let until = Instant::now() + TOO_LONG;
-    let read = |rank| loop {
-        match std::fs::read(path(rank)) {
-            Ok(bytes) => return bytes,
-            Err(error) => assert!(Instant::now() < until, "rank {rank} does not come: {error}"),
-        }
-        std::thread::sleep(LOOK);
-    };
-    (0..RANKS).map(read).collect()
 }
