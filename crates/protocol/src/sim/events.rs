@@ -60,10 +60,15 @@ impl<E> Events<E> {
 
     /// Returns the time of the next event, its number, and its run.
     fn next(&self) -> Option<(u64, u64, usize)> {
-        let first = |(run, events): (usize, &VecDeque<Scheduled<E>>)| {
-            events.front().map(|event| (event.at, event.nth, run))
-        };
-        self.runs.iter().enumerate().filter_map(first).min()
+        let mut next: Option<(u64, u64, usize)> = None;
+        for (run, events) in self.runs.iter().enumerate() {
+            if let Some(first) = events.front()
+                && next.is_none_or(|(at, nth, _)| (first.at, first.nth) < (at, nth))
+            {
+                next = Some((first.at, first.nth, run));
+            }
+        }
+        next
     }
 
     /// Advances the time to the next event and takes it.
