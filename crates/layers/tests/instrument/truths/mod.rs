@@ -113,8 +113,8 @@ struct Coverage {
 /// The share that intervals promise to cover, and the least share that is accepted.
 const PROMISED: f64 = 0.95;
 const ACCEPTED: f64 = 0.93;
-/// Fewer parameter sets than this fail by nothing but chance: with 35 sets and five parameters, one run in 40
-/// has a share that is three standard errors low. So a low share of few sets is looked at again with so many.
+/// The number of parameter sets that decides. Fewer may be low by chance: in one run in 40 with 35 sets, one of five
+/// parameters is three standard errors of a normal distribution below. So a low share of fewer is looked at again.
 const ENOUGH_SETS: usize = 600;
 
 impl Coverage {
@@ -166,4 +166,19 @@ fn assert_covered<const N: usize>(
     for (name, one) in names.iter().zip(found) {
         assert!(!one.is_low(sets, 1e-5), "{name}: {}", one.share());
     }
+}
+
+#[test]
+fn a_share_is_low_where_chance_does_not_explain_it() {
+    let is_low = |missed: usize, intervals: usize, chance: f64| {
+        Coverage { covered: intervals - missed, intervals }.is_low(intervals, chance)
+    };
+    assert!(!is_low(6, 35, 0.005) && is_low(7, 35, 0.005));
+    // Sound intervals miss 30 of 600.
+    assert!(!is_low(50, ENOUGH_SETS, 1e-5) && is_low(60, ENOUGH_SETS, 1e-5));
+    // From 93 % on, no number of intervals is low.
+    assert!(!is_low(700, 10_000, 1e-5) && is_low(701, 10_000, 1e-5));
+    assert!(!Coverage::default().is_low(35, 0.5), "a parameter without intervals");
+    // Ten intervals of each set tell as much as one.
+    assert!(!Coverage { covered: 290, intervals: 350 }.is_low(35, 0.005));
 }
