@@ -61,7 +61,10 @@ fn transports(launches: &[Data]) -> impl Iterator<Item = Transport> {
         Data::Bulk(data) => data.transport,
         Data::Completion(data) => data.transport,
         Data::Utilisation(data) => data.transport,
-        _ => None,
+        Data::Overlap(data) => data.transport,
+        Data::Onesided(data) => data.transport,
+        Data::Memory(data) => data.transport,
+        Data::Contention(_) | Data::Registration(_) | Data::Breakdown(_) | Data::Validate(_) => None,
     })
 }
 

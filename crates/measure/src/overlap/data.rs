@@ -225,6 +225,12 @@ pub struct WorkTrial {
     /// The wait in a cycle without work; null in records of earlier versions.
     #[serde(default)]
     pub base_wait_ns: Option<f64>,
+    /// The time to post in a cycle with the work; null in records of earlier versions.
+    #[serde(default)]
+    pub post_ns: Option<f64>,
+    /// The time to post in a cycle without work; null in records of earlier versions.
+    #[serde(default)]
+    pub base_post_ns: Option<f64>,
 }
 
 impl WorkTrial {

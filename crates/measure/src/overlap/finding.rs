@@ -88,7 +88,10 @@ impl Costs {
         let longest = knee.looks.iter().max_by(|a, b| a.work_ns.total_cmp(&b.work_ns))?;
         let cycle = knee.base_ns;
         let waiting = median(knee.looks.iter().filter_map(|look| look.base_wait_ns));
-        let left = longest.wait_ns.unwrap_or(f64::NAN);
+        // Records of earlier versions do not have the posting.
+        let base_post = median(knee.looks.iter().filter_map(|look| look.base_post_ns));
+        let added = longest.post_ns.map_or(0.0, |post_ns| (post_ns - base_post).max(0.0));
+        let left = longest.wait_ns.unwrap_or(f64::NAN) + added;
         let unknown = f64::NAN;
         let (hidden, saved) = match longest.wait_ns {
             Some(_) => ((waiting - left) / waiting, (waiting - left) / cycle),
@@ -276,9 +279,33 @@ fn listed(finding: &Finding, payers: &[Payer]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlap::data::{FreeWork, OverlapSizeData, WorkTrial};
 
     fn within(lo: f64, hi: f64) -> Quantity {
         Quantity { value: Some(f64::midpoint(lo, hi)), ci: Some([lo, hi].into()), launches: 9 }
+    }
+
+    /// A launch that searches with one trial of long work, whose posts take this long.
+    fn searched(post_ns: Option<f64>) -> OverlapLaunch {
+        let look = WorkTrial {
+            work_ns: 25e3,
+            cycle_ns: 35e3,
+            base_ns: 10e3,
+            wait_ns: Some(1e3),
+            base_wait_ns: Some(9e3),
+            post_ns,
+            base_post_ns: post_ns.map(|_| 1e3),
+        };
+        let knee = FreeWork { looks: vec![look], base_ns: 10e3, ..FreeWork::default() };
+        let size = OverlapSizeData { knee: Some(knee), ..OverlapSizeData::default() };
+        OverlapLaunch { sizes: vec![size], ..OverlapLaunch::default() }
+    }
+
+    #[test]
+    fn a_layer_that_moves_data_as_it_posts_has_hidden_nothing() {
+        let hidden = |post_ns| Costs::of_search(&searched(post_ns), 0).unwrap().hidden;
+        assert_eq!(hidden(Some(9e3)), 0.0);
+        assert_eq!([hidden(Some(1e3)), hidden(Some(0.5e3)), hidden(None)], [8.0 / 9.0; 3]);
     }
 
     #[test]

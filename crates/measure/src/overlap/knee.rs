@@ -95,6 +95,8 @@ impl FreeWorkSearch {
             base_ns: over(&without, |cycle| cycle.cycle_ns),
             wait_ns: Some(over(&with, |cycle| cycle.wait_ns)),
             base_wait_ns: Some(over(&without, |cycle| cycle.wait_ns)),
+            post_ns: Some(over(&with, |cycle| cycle.post_ns)),
+            base_post_ns: Some(over(&without, |cycle| cycle.post_ns)),
         })
     }
 
@@ -102,12 +104,13 @@ impl FreeWorkSearch {
         let work = bench.layer.work(work_ns);
         let cycled = bench.cycles(self.messages, work, self.cycles)?;
         let cycle_ns = cycled.post_ns + cycled.work_ns + cycled.wait_ns;
-        Ok(Cycle { cycle_ns, wait_ns: cycled.wait_ns })
+        Ok(Cycle { cycle_ns, wait_ns: cycled.wait_ns, post_ns: cycled.post_ns })
     }
 }
 
-/// The duration of a cycle and of the waiting in it: means over a measurement.
+/// The duration of a cycle, and of the waiting and the posting in it: means over a measurement.
 struct Cycle {
     cycle_ns: f64,
     wait_ns: f64,
+    post_ns: f64,
 }

@@ -88,6 +88,7 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
         if ci.hi < WHOLE {
             return Ok(Progress::Partly);
         }
+        return Err(undecided(evidence, ci));
     }
     let is_none = |ci: &Interval| ci.hi <= NONE;
     if is_none(&ci) || of_trip.ci.as_ref().is_some_and(is_none) {
@@ -321,6 +322,9 @@ mod tests {
         // If the waiting without work is for the sender's gap, work saves most of a cycle.
         let gap = ProgressEvidence { hidden: within(0.4, 0.5), saved_share: within(0.3, 0.4), ..receive };
         assert_eq!(judge(&gap), Ok(Progress::Partly));
+        // An interval across 90 % leaves open how much is hidden, but something is.
+        let across = ProgressEvidence { hidden: within(0.88, 0.93), receive_share: within(0.3, 0.5), ..gap };
+        assert!(judge(&across).unwrap_err().contains("across the bound of 90 %"));
         let waits = ProgressEvidence { receive_share: within(0.3, 0.5), ..receive };
         assert_eq!(judge(&waits), Ok(Progress::OnlyInCalls));
     }
