@@ -36,7 +36,11 @@ impl Ethernet {
             interface.interface_name == name && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)
         };
         let mut addresses = getifaddrs().ok()?.filter(is_it).filter_map(|interface| interface.address);
-        let hardware = addresses.find_map(|address| address.as_link_addr()?.addr())?;
+        // Other kinds of interface have addresses of other lengths.
+        let hardware = addresses.find_map(|address| {
+            let link = address.as_link_addr()?;
+            link.addr().filter(|_| link.hatype() == libc::ARPHRD_ETHER && link.halen() == 6)
+        })?;
         let index = if_nametoindex(&*name).ok()?;
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
         let mtu = mtu(socket.as_fd(), &name).unwrap_or(USUAL_MTU);

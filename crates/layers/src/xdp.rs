@@ -6,7 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// Returns why this process may not use AF_XDP, if it may not.
 pub(crate) fn is_missing() -> Option<String> {
-    let advice = "run netdyno as root, or once `setcap cap_net_admin,cap_net_raw,cap_bpf+ep` on it";
+    let advice =
+        "run netdyno as root, or once `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep` on it";
     try_permission().err().map(|error| format!("no AF_XDP sockets: {error}; {advice}"))
 }
 

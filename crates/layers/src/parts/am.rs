@@ -182,7 +182,8 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "round trip",
         trip,
-        &[("plain exchange", &[(plain, 1.0)]), ("flow control", &[credit, ledger])],
+        // Each of the two writes of the plain exchange takes a credit.
+        &[("plain exchange", &[(plain, 1.0), (slots.credit, -2.0)]), ("flow control", &[credit, ledger])],
     );
     Ok(parts.subject())
 }
@@ -304,7 +305,7 @@ fn acknowledgements_over_udp(
 ) {
     let [send, receive, in_vain, clock] = system.map(|probe| [(probe, 1.0)]);
     // An acknowledgement has no words: its checksum is part of what the connection does.
-    let made = [(protocol.acknowledge, 1.0), (protocol.copy, -1.0)];
+    let made = [(protocol.acknowledge, 1.0), (protocol.copy_acknowledgement, -1.0)];
     parts.operation(
         Table::Operation,
         "make acknowledgement",

@@ -30,8 +30,9 @@ pub(super) struct ProtocolProbes {
     /// All that it does to make an acknowledgement, and to take it.
     pub(super) acknowledge: usize,
     pub(super) take_acknowledgement: usize,
-    /// Copying a datagram, which stands in for the wire.
+    /// Copying a datagram, which stands in for the wire, and copying an acknowledgement.
     pub(super) copy: usize,
+    pub(super) copy_acknowledgement: usize,
 }
 
 /// What the flow control of a step takes: all that the connection does, without the parts that are shown apart.
@@ -66,7 +67,8 @@ pub(super) fn datagram_len(content: &Content) -> usize {
 /// Adds the runs of the protocol.
 pub(super) fn protocol(parts: &mut Parts, content: &Content) -> ProtocolProbes {
     let (format, checksum, check) = formats(parts, content.clone());
-    let copy = copy(parts, datagram_len(content));
+    let copy_acknowledgement = copy(parts, "copy acknowledgement", ACKNOWLEDGEMENT_LEN);
+    let copy = copy(parts, "copy", datagram_len(content));
     let [request, take_and_reply, take_reply] = exchanges(parts, content.clone());
     let [take_request, acknowledge, take_acknowledgement] = requests(parts, content.clone());
     ProtocolProbes {
@@ -80,6 +82,7 @@ pub(super) fn protocol(parts: &mut Parts, content: &Content) -> ProtocolProbes {
         acknowledge,
         take_acknowledgement,
         copy,
+        copy_acknowledgement,
     }
 }
 
@@ -119,10 +122,10 @@ fn formats(parts: &mut Parts, content: Content) -> (usize, usize, usize) {
     (format, checksum, check)
 }
 
-fn copy(parts: &mut Parts, len: usize) -> usize {
+fn copy(parts: &mut Parts, name: &'static str, len: usize) -> usize {
     let from = vec![1; len];
     let mut room = Vec::with_capacity(len);
-    parts.simple("copy", move || {
+    parts.simple(name, move || {
         room.clear();
         room.extend_from_slice(black_box(&from));
         black_box(&room);

@@ -276,7 +276,9 @@ impl XdpWire {
         let count = self.queues.len();
         for turn in 0..count {
             let index = (self.next + turn) % count;
-            while let Some(frame) = self.queues[index].receive() {
+            // Frames that are no datagrams for this wire could arrive as fast as they are taken.
+            for _ in 0..RECEIVES {
+                let Some(frame) = self.queues[index].receive() else { break };
                 let taken = self.area.bytes(frame.addr, frame.len).and_then(|bytes| {
                     let carried = ethernet::parse(bytes).ok().filter(|carried| carried.to == self.local)?;
                     let len = carried.payload.len().min(room.len());
@@ -285,7 +287,7 @@ impl XdpWire {
                 });
                 self.queues[index].refill(start_of(frame.addr));
                 if taken.is_some() {
-                    self.next = index;
+                    self.next = index + 1;
                     return taken;
                 }
             }
