@@ -86,8 +86,9 @@ fn with_noise_the_intervals_cover_random_truths() {
             let mut coverage = Coverage::default();
             let parameter = parameters.iter().find(|(name, _)| *name == names[at]).unwrap().1;
             if let Some(ci) = parameter.ci_ns.filter(|_| parameter.status == Status::Measured) {
-                coverage.add(ci.contains(values[at]));
-                if !ci.contains(values[at]) {
+                let covered = ci.contains(values[at]);
+                coverage.add(covered);
+                if !covered {
                     println!(
                         "--truth {} # {region:?}: {} in {ci:?}, is {} ({})",
                         drawn.spelled(),
