@@ -83,7 +83,7 @@ fn a_killed_peer_is_reported() {
 
 /// Launches of a second. A kill a third of a second after the start of the workers meets connected processes
 /// that measure, except on a very busy machine.
-const LONG_LAUNCHES: [&str; 4] = ["--max-time", "20s", "--launches", "20"];
+const LONG_LAUNCHES: [&str; 6] = ["--max-time", "20s", "--launches", "20", "--precision", "0.0001"];
 
 /// Kills the last worker in the midst of a launch, up to ten times. Reports whether `is_told` was once true of
 /// the process killed and of the command's message.
