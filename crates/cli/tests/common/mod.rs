@@ -75,6 +75,24 @@ pub fn wait() -> &'static str {
     if processors > 1 { "spin" } else { "yield" }
 }
 
+/// The processor time of a process that certainly measures, in hundredths of a second. Its start takes a tenth of it.
+const WORK: u64 = 20;
+
+/// Reports whether a process has worked for so long that it certainly measures.
+pub fn has_worked(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields after the name in parentheses: the times in user mode and in the kernel are the 12th and the 13th.
+    let times = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>() >= WORK
+}
+
+/// Reports whether a process is a worker, as the command starts for a launch.
+pub fn is_worker(pid: u32) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0);
+    words.next().is_some_and(|name| name.ends_with(b"netdyno")) && words.next() == Some(b"worker")
+}
+
 /// Returns the worker processes that `parent` has started.
 pub fn workers_of(parent: u32) -> Vec<u32> {
     let mut workers = Vec::new();

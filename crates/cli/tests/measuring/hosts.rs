@@ -316,11 +316,11 @@ fn a_host_that_speaks_something_else_or_nothing() {
     serving.join().unwrap();
 }
 
-/// Starts a long measurement.
+/// Starts a long measurement, whose launches take more than a second.
 fn long_measurement(served: &Served) -> Child {
     let peer = address(served).to_string();
-    let args = ["logp", "--over", "am+udp", "--wait", "block", "--launches", "500", "--max-time", "30s"];
-    let mut command = netdyno(&[&args[..], &["--peer", &peer]].concat());
+    let args = ["logp", "--over", "am+udp", "--wait", "block", "--launches", "20", "--max-time", "30s"];
+    let mut command = netdyno(&[&args[..], &["--precision", "0.0001", "--peer", &peer]].concat());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 

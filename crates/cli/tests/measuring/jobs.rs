@@ -3,7 +3,7 @@
 
 use crate::common::mpi::{compilers, launcher, prepare};
 use crate::common::network::{A, B, Network};
-use crate::common::{alone, assert_launched, beside};
+use crate::common::{alone, assert_launched, beside, has_worked, is_worker};
 use netdyno_job::shared_files::SharedFiles;
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
@@ -231,6 +231,30 @@ fn marked(mark: &str, name: &str) -> Vec<Pid> {
         .collect()
 }
 
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Waits until a process of the job measures, and kills it. Over a layer of its own it is a worker, whose launch lasts for
+/// seconds. Returns the files in shared memory that it had.
+fn kill_one(job: &mut Child, mark: &str, is_victim: impl Fn(u32) -> bool) -> SharedFiles {
+    let until = Instant::now() + LONG;
+    loop {
+        assert!(Instant::now() < until && job.try_wait().unwrap().is_none(), "it does not begin");
+        let last = marked(mark, "netdyno")
+            .into_iter()
+            .filter(|pid| is_victim(number(*pid)))
+            .max_by_key(|pid| number(*pid));
+        if let Some(last) = last.filter(|pid| has_worked(number(*pid))) {
+            let files = SharedFiles::of_process(number(last), SystemTime::UNIX_EPOCH);
+            if kill_process(last, Signal::KILL).is_ok() {
+                return files;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn ends(job: &mut Child) {
     let until = Instant::now() + LONG;
     while job.try_wait().unwrap().is_none() {
@@ -246,31 +270,23 @@ fn a_killed_process_ends_the_job() {
         for over in ["mpi", "tcp"] {
             let mark = format!("NETDYNO_TEST=job-{}-{nth}-{over}", std::process::id());
             let (name, value) = mark.split_once('=').unwrap();
-            let long = ["logp", "--over", over, "--wait", "yield", "--max-time", "60s"];
+            let long = ["logp", "--over", over, "--wait", "yield", "--max-time", "60s", "--launches", "20"];
+            let long = [&long[..], &["--precision", "0.0001"]].concat();
             let mut job = job(compiler, "2", &long)
                 .env(name, value)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Waits for two processes, besides their workers over tcp.
-            let until = Instant::now() + LONG;
-            while marked(&mark, "netdyno").len() < 2 {
-                assert!(Instant::now() < until && job.try_wait().unwrap().is_none(), "it does not begin");
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            std::thread::sleep(Duration::from_secs(1));
-            let last = marked(&mark, "netdyno").into_iter().max_by_key(|pid| pid.as_raw_nonzero()).unwrap();
-            // No process is left that could remove the files that MPI made for a killed rank.
-            let files =
-                SharedFiles::of_process(last.as_raw_nonzero().get().unsigned_abs(), SystemTime::UNIX_EPOCH);
-            kill_process(last, Signal::KILL).unwrap();
+            let files = kill_one(&mut job, &mark, |pid| is_worker(pid) == (over != "mpi"));
             ends(&mut job);
             assert!(!job.wait().unwrap().success());
+            let until = Instant::now() + LONG;
             while !marked(&mark, "netdyno").is_empty() {
-                assert!(Instant::now() < until + LONG, "processes are left");
+                assert!(Instant::now() < until, "processes are left");
                 std::thread::sleep(Duration::from_millis(20));
             }
+            // No process is left that could remove the files that MPI made for a killed rank.
             files.remove_unused();
         }
     }

@@ -1,7 +1,7 @@
 //! MPI as a layer, with workers started by the launcher.
 
 use crate::common::mpi::{compilers, launcher, prepare};
-use crate::common::{alone, beside, netdyno, workers_of};
+use crate::common::{alone, beside, is_worker, netdyno, workers_of};
 use netdyno_measure::onesided::data::{Operation, Synchronisation};
 use netdyno_measure::record::{Found, LayerResult, Paper, Record, Status};
 use rustix::process::{Pid, Signal, kill_process};
@@ -82,14 +82,9 @@ fn every_synchronisation_is_measured_and_named() {
 
 /// Returns the workers that a launcher below `parent` has started, in the order of their start.
 fn workers_below(parent: u32) -> Vec<u32> {
-    let is_worker = |pid: &u32| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut words = words.split(|byte| *byte == 0);
-        words.next().is_some_and(|name| name.ends_with(b"netdyno")) && words.next() == Some(b"worker")
-    };
     let mut below: Vec<u32> = workers_of(parent)
         .into_iter()
-        .flat_map(|child| if is_worker(&child) { vec![child] } else { workers_below(child) })
+        .flat_map(|child| if is_worker(child) { vec![child] } else { workers_below(child) })
         .collect();
     below.sort_unstable();
     below
@@ -154,12 +149,18 @@ fn the_experiments_of_papers_run_over_the_provider() {
         assert_eq!(comb.paper, Some(Paper::Comb));
         let others = |at: usize| {
             let size = &comb.results[at].found.overlap().unwrap().sizes[0];
-            size.pww.iter().filter_map(|point| point.others_ns.value).fold(0.0, f64::max)
+            let mut others: Vec<f64> = size.pww.iter().filter_map(|point| point.others_ns.value).collect();
+            others.sort_by(f64::total_cmp);
+            others
         };
+        let most = |at: usize| others(at).last().copied().unwrap_or(0.0);
         let labels: Vec<_> = comb.results.iter().map(|result| result.label.clone().unwrap()).collect();
         assert_eq!(labels, ["caller", "kernel", "interrupt", "engine"]);
-        // A thread that makes progress takes processor time. Without one there is nothing but the clocks' own error.
-        assert!((1..4).all(|at| others(at) > 4.0 * others(0).max(100.0)), "{:?}", (0..4).map(others));
+        // A thread that makes progress takes processor time. Without one there is nothing but the clocks' own error, and
+        // interruptions at some points.
+        let by_calls = others(0);
+        let usual = by_calls[by_calls.len() / 2];
+        assert!((1..4).all(|at| most(at) > 4.0 * usual.max(100.0)), "{:?}", [0, 1, 2, 3].map(others));
         let section = of("speight-5", "8,1024");
         assert_eq!((section.paper, section.results.len()), (Some(Paper::Speight5), 9));
         let sizes = |result: &LayerResult| result.found.overlap().unwrap().trips.len();

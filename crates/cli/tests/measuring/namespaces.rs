@@ -2,7 +2,7 @@
 
 use crate::common::network::{A, B, B6, NOBODY, Network};
 use crate::common::served::{LONG, Served};
-use crate::common::{beside, workers_of};
+use crate::common::{beside, has_worked, workers_of};
 use netdyno_measure::record::{LayerResult, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,9 +24,9 @@ fn client(network: &Network, served: &Served, args: &[&str]) -> Command {
 /// Arguments of a short measurement.
 const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
 
-/// Number of launches and time of a short measurement, and of a long one. Their launches take about a second.
-const SHORT: [&str; 4] = ["--launches", "2", "--max-time", "4s"];
-const LONG_LASTING: [&str; 4] = ["--launches", "50", "--max-time", "60s"];
+/// Arguments of a short measurement, and of a long one, whose launches take more than a second.
+const SHORT: [&str; 6] = ["--launches", "2", "--max-time", "4s", "--precision", "0.0001"];
+const LONG_LASTING: [&str; 6] = ["--launches", "50", "--max-time", "60s", "--precision", "0.0001"];
 
 fn record(output: Output) -> Record {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -46,18 +46,18 @@ fn measure_a_little(network: &Network, served: &Served) {
     assert_eq!(record(client(network, served, &args).output().unwrap()).results.len(), 1);
 }
 
-fn measuring(network: &Network, served: &Served, over: &str, duration: [&str; 4]) -> Child {
+fn measuring(network: &Network, served: &Served, over: &str, duration: [&str; 6]) -> Child {
     let args = ["--over", over, "--peer", B, "--format", "json"];
     client(network, served, &[&args[..], &duration].concat()).spawn().unwrap()
 }
 
-/// Waits until a launch is under way. Returns the worker on the other host.
+/// Waits until both workers of a launch measure. Returns the worker on the other host.
 fn worker_in_a_launch(client: &Child, served: &Served) -> u32 {
     let until = Instant::now() + LONG;
     loop {
-        if let ([worker], [_]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..]) {
-            // The start takes a small part of a launch.
-            thread::sleep(Duration::from_millis(300));
+        if let ([worker], [own]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..])
+            && [worker, own].into_iter().all(|pid| has_worked(*pid))
+        {
             return *worker;
         }
         assert!(Instant::now() < until, "no worker was started: {}", served.log());
@@ -212,7 +212,8 @@ fn no_program_stays_attached() {
     let worker = worker_in_a_launch(&client, &served);
     assert!(network.has_programs());
     for pid in workers_of(client.id()).into_iter().chain([worker]) {
-        kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+        // The other host may have ended its worker already, because the first one is gone.
+        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
     }
     one_line(client.wait_with_output().unwrap(), 1);
     ends(worker);

@@ -418,7 +418,12 @@ fn behind_work(ground: &dyn Ground) {
         let by_calls = tests_after_work(ground, ProgressBy::Calls, work_ns);
         SHOWS * tests_after_work(ground, ProgressBy::Thread, work_ns) < by_calls
     };
-    assert!(WORKS_NS.iter().any(shows), "{}: the thread receives nothing behind work", ground.layer());
+    // A busy moment may hide it once.
+    assert!(
+        WORKS_NS.iter().chain(&WORKS_NS).any(shows),
+        "{}: the thread receives nothing behind work",
+        ground.layer()
+    );
 }
 
 /// Sends more messages one way than the receiver has room for.

@@ -71,6 +71,8 @@ pub fn child_process(transport: &Transport) {
 const PEER_TIMEOUT: Duration = Duration::from_millis(400);
 
 pub fn a_stopped_peer_is_silent(transport: &Transport) {
+    // A child that waits for a processor is not silent for so long.
+    const PEER_TIMEOUT: Duration = Duration::from_millis(1500);
     let mut child = Child::start(&transport.path_of(module_path!()), "answers 8");
     let mut endpoint = endpoint(transport, 8, PEER_TIMEOUT);
     let mut seen = Seen::default();
@@ -289,8 +291,9 @@ pub fn many_losses_are_reported_within_the_bound_for_one(transport: &Transport) 
     let start = Instant::now();
     lost.extend(losses);
     assert_eq!(lost, peers);
-    // A pause of one check interval between the reports would add up to five seconds.
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    // A pause of one check interval between the reports would add up to five seconds, or one over AF_XDP.
+    let most = if transport.wire == Wire::Xdp { 0.8 } else { 4.0 };
+    assert!(start.elapsed().as_secs_f64() < most, "{:?}", start.elapsed());
 }
 
 /// An endpoint that gives a peer up tells the peer. Otherwise a peer without requests would wait for

