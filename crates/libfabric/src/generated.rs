@@ -649,6 +649,7 @@ pub const ORDER_ATOMIC_WAR: u64 = 274877906944;
 pub const ORDER_ATOMIC_WAW: u64 = 549755813888;
 pub const SELECTIVE_COMPLETION: u64 = 576460752303423488;
 pub const ORDER_SAS: u64 = 256;
+pub const SYNC_ERR: u64 = 288230376151711744;
 pub const EP_UNSPEC: c_uint = 0;
 pub const EP_RDM: c_uint = 3;
 pub const ENABLE: c_int = 6;

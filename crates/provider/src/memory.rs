@@ -93,6 +93,14 @@ impl Memory {
         part
     }
 
+    /// Returns no bytes, with the address of the byte at `offset`, or behind the last one.
+    pub fn nothing_at(&self, offset: usize) -> Self {
+        let next = self.part(offset, 1).segments.first().map(|segment| segment.address);
+        let end = || self.segments.last().map_or(0, |segment| segment.address + segment.len);
+        let here = Segment { address: next.unwrap_or_else(end), len: 0 };
+        Self { segments: SmallVec::from([here]), len: 0 }
+    }
+
     /// Copies bytes from `offset` on into `out`, as many as fit and as there are. Returns their number.
     pub fn read(&self, offset: usize, out: &mut [u8]) -> usize {
         let mut done = 0;

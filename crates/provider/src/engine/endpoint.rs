@@ -97,16 +97,16 @@ impl Endpoint {
         tagged.drain_messages().chain(untagged.drain_messages()).chain(claimed).collect()
     }
 
-    /// Takes a posted receive away by its context. Returns `None` if it is not posted.
-    pub fn unpost(&mut self, context: usize) -> Option<Receive> {
+    /// Takes a posted receive away by its context. Returns it, and whether it was tagged; `None` if it is not posted.
+    pub fn unpost(&mut self, context: usize) -> Option<(Receive, bool)> {
         let Self { tagged, untagged, buffers, .. } = self;
         let is_it = |receive: &Receive| match receive {
             Receive::Once { context: other, .. } => *other == context,
             Receive::Several(number) => buffers.get(*number).is_some_and(|buffer| buffer.context == context),
         };
         Some(match tagged.find_receive_by(is_it) {
-            Some(id) => tagged.take_receive(id),
-            None => untagged.take_receive(untagged.find_receive_by(is_it)?),
+            Some(id) => (tagged.take_receive(id), true),
+            None => (untagged.take_receive(untagged.find_receive_by(is_it)?), false),
         })
     }
 }

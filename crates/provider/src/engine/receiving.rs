@@ -178,8 +178,8 @@ impl<L: Links> Engine<L> {
     /// last of them reports its end.
     pub fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
         let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
-        let Some(receive) = state.unpost(context) else { return false };
-        let mut flags = abi::RECV | abi::MSG;
+        let Some((receive, is_tagged)) = state.unpost(context) else { return false };
+        let mut flags = abi::RECV | if is_tagged { abi::TAGGED } else { abi::MSG };
         if let Receive::Several(number) = receive {
             let buffer = &mut state.buffers[number];
             if buffer.pending > 0 {
@@ -390,7 +390,11 @@ fn reserve(
         },
         Receive::Several(number) => {
             let several = &mut buffers[*number];
-            let memory = several.memory.part(several.used, arrival.len);
+            // An empty message has its place in the buffer too.
+            let memory = match arrival.len {
+                0 => several.memory.nothing_at(several.used),
+                len => several.memory.part(several.used, len),
+            };
             several.used += memory.len();
             several.pending += 1;
             several.is_full = several.memory.len() - several.used < least_room.max(1);

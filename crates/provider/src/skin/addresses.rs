@@ -75,10 +75,12 @@ entries! {
         addr: *const c_void,
         count: usize,
         fi_addr: *mut u64,
-        _flags: u64,
-        _context: Opaque,
+        flags: u64,
+        context: Opaque,
     ) -> c_int {
         let av = AvObject::of(av)?;
+        // The program asks for an error number of each address.
+        let errors = if flags & abi::SYNC_ERR != 0 { context.cast::<c_int>() } else { ptr::null_mut() };
         if addr.is_null() && count > 0 {
             return Err(Errno(abi::EINVAL));
         }
@@ -89,6 +91,9 @@ entries! {
             let name = Name::parse(bytes).ok_or(Errno(abi::EINVAL));
             let number = name.and_then(|name| insert_one(&mut state, av.number, name));
             inserted += c_int::from(number.is_ok());
+            if !errors.is_null() {
+                *errors.add(at) = number.as_ref().err().map_or(0, |error| error.0 as c_int);
+            }
             if !fi_addr.is_null() {
                 *fi_addr.add(at) = number.unwrap_or(abi::ADDR_NOTAVAIL);
             }

@@ -9,6 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{ptr, slice};
 
 /// Size of a queue for which the program names none.
@@ -122,8 +123,19 @@ entries! {
 
     fn sread(eq: *mut Eq, event: *mut u32, buf: *mut c_void, len: usize, timeout: c_int, flags: u64) -> isize {
         let queue = EqObject::of(eq)?;
-        sleep(queue.signal.as_fd(), timeout_of(timeout));
-        queue.read(event, buf, len, flags)
+        let until = timeout_of(timeout).map(|timeout| Instant::now() + timeout);
+        loop {
+            // A signal, or another reader, may end a sleep without an event.
+            match queue.read(event, buf, len, flags) {
+                Err(Errno(abi::EAGAIN)) => {}
+                read => return read,
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(Errno(abi::EAGAIN));
+            }
+            sleep(queue.signal.as_fd(), left);
+        }
     }
 
     fn strerror(_eq: *mut Eq, _errno: c_int, _data: *const c_void, buf: *mut c_char, len: usize) -> *const c_char {

@@ -73,10 +73,8 @@ entries! {
         let source = if is_source { named } else { resolve(ptr::null(), ptr::null())? };
         *info = build(wanted, version);
         let built = (*info).as_mut().ok_or(Errno(abi::ENOMEM))?;
-        (built.src_addr, built.src_addrlen) = address(source);
-        if let Some((address, len)) = wanted.and_then(|wanted| given(wanted.src_addr, wanted.src_addrlen)) {
-            (built.src_addr, built.src_addrlen) = (address, len);
-        }
+        let wanted_source = wanted.and_then(|wanted| given(wanted.src_addr, wanted.src_addrlen));
+        (built.src_addr, built.src_addrlen) = wanted_source.unwrap_or_else(|| address(source));
         if !is_source {
             (built.dest_addr, built.dest_addrlen) = address(named);
         } else if let Some((address, len)) = wanted.and_then(|wanted| given(wanted.dest_addr, wanted.dest_addrlen)) {

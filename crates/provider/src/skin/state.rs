@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Polls of a flush before it sleeps between two.
 const POLLS_OF_FLUSH: u32 = 10_000;
+/// Number of yields before the messaging thread sleeps for the threads that want the state.
+const YIELDS_OF_AGENT: u32 = 100;
 
 /// Longest sleep of a look at a completion queue, which a messaging thread ends.
 const LONGEST_LOOK: Duration = Duration::from_millis(1);
@@ -109,6 +111,11 @@ impl State {
             self.looked = Instant::now();
         }
         false
+    }
+
+    /// Gives what is sent from now on a time of its own to leave.
+    pub fn begin_flush_anew(&mut self) {
+        self.flush_until = None;
     }
 
     /// Wakes the threads that sleep. To be called when something may be complete.
@@ -345,8 +352,16 @@ impl Shared {
     /// Waits, as the messaging thread, until no other thread uses the state or wants it. The lock itself is not fair: a
     /// thread that takes it again and again would keep the others out.
     pub fn lock_as_agent(&self) -> Held<'_> {
-        while self.wanted.load(Ordering::Relaxed) > 0 {
-            thread::yield_now();
+        for yields in 0_u32.. {
+            if self.wanted.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            // This thread may run before the one that it waits for (`prefer`), which then gets no processor by a yield.
+            if yields < YIELDS_OF_AGENT {
+                thread::yield_now();
+            } else {
+                thread::sleep(Duration::from_micros(1));
+            }
         }
         self.hold()
     }

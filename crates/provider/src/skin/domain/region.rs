@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use crate::skin::counter::CounterObject;
 use crate::skin::guard::{Errno, entries};
 use crate::skin::object::{self, Object};
-use crate::skin::segments::{one, segments};
+use crate::skin::segments::{one, several};
 use crate::skin::state::Shared;
 use core::ffi::{c_int, c_void};
 use std::collections::hash_map::Entry;
@@ -48,7 +48,9 @@ fn insert(
 entries! {
     fn close(fid: *mut Fid) -> c_int {
         let region = RegionObject::take(fid);
-        region.shared.lock().engine.withdraw(region.header.key);
+        let mut state = region.shared.lock();
+        state.engine.withdraw(region.header.key);
+        state.wake();
         Ok(0)
     }
 
@@ -100,14 +102,14 @@ entries! {
         mr: *mut *mut Mr,
         context: Opaque,
     ) -> c_int {
-        let memory = Memory::new(segments(iov, count));
+        let memory = several(iov, count)?;
         *mr = insert(shared(fid)?, memory, access, requested_key, context)?;
         Ok(0)
     }
 
     fn register_attributes(fid: *mut Fid, attr: *const MrAttr, _flags: u64, mr: *mut *mut Mr) -> c_int {
         let attr = attr.as_ref().ok_or(Errno(abi::EINVAL))?;
-        let memory = Memory::new(segments(attr.mr_iov, attr.iov_count));
+        let memory = several(attr.mr_iov, attr.iov_count)?;
         *mr = insert(shared(fid)?, memory, attr.access, attr.requested_key, attr.context)?;
         Ok(0)
     }

@@ -81,7 +81,7 @@ impl EndpointObject {
     }
 
     fn receive(&self, incoming: Incoming) -> Result<isize, Errno> {
-        let Incoming { from, tag, memory, context, flags } = incoming;
+        let Incoming { from, tag, memory, context, flags: explicit } = incoming;
         let mut state = self.shared.lock();
         let used = state.used(self.number)?;
         let source = match from {
@@ -93,14 +93,18 @@ impl EndpointObject {
         let [tag_bits, ignore] = tag.unwrap_or([0, u64::MAX]);
         let wanted = Wanted { source, tag: tag_bits, ignore };
         let side = Side::Receive as usize;
-        let flags = flags.unwrap_or(used.flags[side]);
+        let flags = explicit.unwrap_or(used.flags[side]);
         let is_reported = !used.is_selective[side] || flags & abi::COMPLETION != 0;
         let context = context.expose_provenance();
         if flags & (abi::PEEK | abi::CLAIM | abi::DISCARD) != 0 {
             let target = (memory, context, is_reported);
             return self.look(&mut state, (&wanted, tag.is_some()), target, flags);
         }
-        let is_of_several = flags & abi::MULTI_RECV != 0;
+        // Buffers for several messages are those of untagged messages.
+        if tag.is_some() && explicit.is_some_and(|flags| flags & abi::MULTI_RECV != 0) {
+            return Err(Errno(abi::EINVAL));
+        }
+        let is_of_several = flags & abi::MULTI_RECV != 0 && tag.is_none();
         let posting =
             Posting { wanted, is_tagged: tag.is_some(), memory, context, is_reported, is_of_several };
         state.engine.receive(self.number, posting)?;

@@ -88,6 +88,7 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
     if let Some(served) = served {
         state.engine.links.serve(served).map_err(|_| Errno(abi::EADDRINUSE))?;
     }
+    state.begin_flush_anew();
     let number = state.engine.endpoints.insert(Endpoint::default());
     let Ok(number) = u16::try_from(number) else {
         state.engine.endpoints.remove(number);
@@ -136,6 +137,7 @@ entries! {
         let mut state = endpoint.shared.lock();
         state.uses[usize::from(endpoint.number)] = None;
         state.engine.close(endpoint.number);
+        state.wake();
         Ok(0)
     }
 
@@ -174,7 +176,12 @@ entries! {
         let used = state.uses.get_mut(usize::from(endpoint.number)).and_then(Option::as_mut);
         let used = used.ok_or(Errno(abi::EBADF))?;
         if command == abi::ENABLE {
-            return if used.addresses.is_some() { Ok(0) } else { Err(Errno(abi::ENOAV)) };
+            if used.addresses.is_none() {
+                return Err(Errno(abi::ENOAV));
+            }
+            let reports = state.engine.endpoints.get(endpoint.number.into()).map(|endpoint| &endpoint.reports);
+            let has_reports = reports.is_some_and(|all| all.queues.iter().chain(&all.counters).any(Option::is_some));
+            return if has_reports { Ok(0) } else { Err(Errno(abi::ENOCQ)) };
         }
         let flags = arg.cast::<u64>().as_mut().ok_or(Errno(abi::EINVAL))?;
         match command {
