@@ -84,10 +84,10 @@ impl Counter {
         self.state().ends.push(Reverse(at));
     }
 
-    /// Returns whether an operation is held back.
+    /// Returns whether an operation is held back, or was until now and the program has not read the counter since: the
+    /// provider would not wake it for that.
     pub fn holds(&self) -> bool {
-        let now = ticks::glance();
-        self.state().ends.iter().any(|&Reverse(end)| end > now)
+        !self.hook.has_failed() && !self.state().ends.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -102,9 +102,10 @@ impl Counter {
         self.state().show(count, ticks::glance())
     }
 
-    /// Resets the highest value shown, because the program has set the counter or added to it.
-    fn forget_shown(&self) {
-        self.state().shown = 0;
+    /// Changes the highest value shown, because the program sets the counter or adds to it.
+    fn change_shown(&self, change: impl FnOnce(u64) -> u64) {
+        let mut state = self.state();
+        state.shown = change(state.shown);
     }
 
     /// Returns the provider's count.
@@ -171,9 +172,10 @@ entries! {
         hook: counter.hook,
         pass: { let theirs = counter.ops; call!(theirs.add(cntr, value)) },
         |provider| {
-            counter.forget_shown();
             let theirs = counter.ops;
-            provider.call(|| call!(theirs.add(cntr, value)))
+            let result = provider.call(|| call!(theirs.add(cntr, value)));
+            counter.change_shown(|shown| shown.wrapping_add(value));
+            result
         },
     }
 
@@ -182,7 +184,7 @@ entries! {
         hook: counter.hook,
         pass: { let theirs = counter.ops; call!(theirs.set(cntr, value)) },
         |provider| {
-            counter.forget_shown();
+            counter.change_shown(|_| 0);
             let theirs = counter.ops;
             provider.call(|| call!(theirs.set(cntr, value)))
         },

@@ -494,6 +494,30 @@ fn ends_are_held_for_queues_and_counters() {
     }
 }
 
+/// An added latency comes on top of the time that the provider takes.
+#[test]
+fn an_added_latency_is_added_to_the_end_of_an_operation() {
+    let world = World::new(plan("latency+20us"));
+    let began = ticks::now();
+    // SAFETY: the objects are live, and nothing follows the arguments.
+    let result = unsafe {
+        (*(*world.ep).rma).write.unwrap()(world.ep, ptr::null(), 8, ptr::null_mut(), 0, 0, 0, CONTEXT)
+    };
+    assert_eq!(result, 0);
+    let mut last = began;
+    for polls in 0.. {
+        last = ticks::now();
+        assert_eq!(world.read(&mut no_entry()), -abi::EAGAIN);
+        if polls > 10 && last - began > 30_000 {
+            break;
+        }
+    }
+    let end = Entry { op_context: CONTEXT, flags: abi::RMA | abi::WRITE, ..no_entry() };
+    FED.with_borrow_mut(|fed| fed.push_back(end));
+    assert_eq!(world.await_entry().op_context, CONTEXT);
+    assert!(ticks::now() - last >= 20_000);
+}
+
 /// Each table leads to the state of its object.
 #[test]
 fn tables_lead_to_their_objects() {

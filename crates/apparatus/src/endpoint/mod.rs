@@ -44,7 +44,7 @@ pub struct Endpoint {
     pub delivers: bool,
     /// Whether the overhead was taken for a send that the provider then refused. The next send takes
     /// none.
-    is_paid: AtomicBool,
+    paid: AtomicU32,
     /// The number of dialled sends.
     sends: AtomicU32,
     /// Whether the provider is inside a send. Used only where no setting dials anything.
@@ -107,7 +107,7 @@ pub unsafe fn install(hook: &'static Hook, ep: *mut Ep, has_data: bool, delivers
             counters: Default::default(),
             has_data,
             delivers,
-            is_paid: AtomicBool::new(false),
+            paid: AtomicU32::new(0),
             sends: AtomicU32::new(0),
             is_sending: AtomicBool::new(false),
         })));

@@ -10,7 +10,9 @@ use crate::hook::force::{Draft, Force};
 use crate::hook::{inside, is_inside, spin_until};
 use crate::page::Completion;
 use crate::peers;
+use crate::queue::HeldEnd;
 use netdyno_clock::ticks;
+use netdyno_protocol::dial::parameters::Latency;
 use netdyno_protocol::dial::stamp::{Stamp, is_stamped};
 use netdyno_protocol::dial::timing::Departed;
 use std::sync::PoisonError;
@@ -171,7 +173,7 @@ impl Endpoint {
         let entered = ticks::glance();
         let parameters = force.parameters(entered, || self.hook.sides().departures.free());
         let overhead = parameters.send_overhead;
-        let began = if overhead > 0 && !self.is_paid.swap(true, Relaxed) {
+        let began = if overhead > 0 && !self.take_paid() {
             self.hook.count(Word::SendOverheadTicks, overhead);
             spin_until(entered + overhead.saturating_sub(self.hook.own()))
         } else {
@@ -180,9 +182,20 @@ impl Endpoint {
         let began = force.wait_for_gap(self.hook, began);
         let draft = began.and_then(|began| force.depart(self.hook, began, bytes, parameters));
         if draft.is_none() {
+            self.keep_paid(overhead);
             self.hook.count(Word::Refused, 1);
         }
         draft
+    }
+
+    /// Takes the overhead of a message that was refused after it had been paid, if there is one.
+    fn take_paid(&self) -> bool {
+        self.paid.fetch_update(Relaxed, Relaxed, |paid| paid.checked_sub(1)).is_ok()
+    }
+
+    /// Keeps the overhead of a message that is refused, and that the program will send again.
+    fn keep_paid(&self, overhead: u64) {
+        self.paid.fetch_add(u32::from(overhead > 0), Relaxed);
     }
 
     /// Returns the data with the stamp of the departure, if stamps are in use and the data has room for
@@ -217,10 +230,12 @@ impl Endpoint {
     /// Updates the hook's state after the provider has accepted or refused an operation.
     fn settle(&self, force: &Force, draft: Draft, operation: &Operation, result: isize) {
         if result != 0 {
+            if result == -abi::EAGAIN {
+                self.keep_paid(draft.parameters.send_overhead);
+            }
             self.hook.recall(draft);
             return;
         }
-        self.is_paid.store(false, Relaxed);
         if force.has_capacity() {
             force.sent(&mut self.hook.sides(), &draft);
         }
@@ -230,9 +245,12 @@ impl Endpoint {
             End::There => 1,
             End::Back => 2,
         };
-        let over = draft.departs.at.saturating_add(latencies * draft.parameters.latency.ticks());
+        let way = latencies * draft.parameters.latency.ticks();
+        let over = draft.departs.at.saturating_add(way);
+        // A latency that is added comes on top of the link's own way, which ends when the provider completes.
+        let beyond = if matches!(draft.parameters.latency, Latency::Beyond(_)) { way } else { 0 };
         if over > draft.sent {
-            self.hold_end(operation, over);
+            self.hold_end(operation, HeldEnd { over, beyond });
         }
         if draft.taken > 0 {
             let before = draft.given.saturating_sub(draft.began);
@@ -253,15 +271,16 @@ impl Endpoint {
         }
     }
 
-    /// Holds the completion of an operation until `over`, in its queue and its counter.
-    fn hold_end(&self, operation: &Operation, over: u64) {
+    /// Holds the completion of an operation until its end, in its queue and its counter. A counter does not tell when the
+    /// link's own way has ended.
+    fn hold_end(&self, operation: &Operation, end: HeldEnd) {
         let queue = self.ends().filter(|_| !operation.context.is_null());
         if let Some(queue) = queue {
-            queue.not_before(operation.context, over);
+            queue.not_before(operation.context, end);
         }
         // SAFETY: by libfabric's rules a counter outlives the endpoints that are bound to it.
         if let Some(counter) = unsafe { self.counters[operation.counts as usize].load(Relaxed).as_ref() } {
-            counter.not_before(over);
+            counter.not_before(end.over);
             // A completion that is also held in a queue is counted there.
             self.hook.count(Word::HeldEnds, queue.is_none().into());
         }

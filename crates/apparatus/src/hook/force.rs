@@ -75,7 +75,12 @@ impl Force {
     /// Returns the parameters of a message that is sent at `now`. `free` returns when the sender's
     /// interface is free of earlier messages.
     pub fn parameters(&self, now: u64, free: impl FnOnce() -> u64) -> EffectiveParameters {
-        self.parameters_of(|variation| variation.departing(&self.time_profile, now, free()))
+        if self.time_profile.is_steady() {
+            return *self.time_profile.steady();
+        }
+        // `free` locks what arrivals have locked when they vary their parameters, so it comes first.
+        let free = free();
+        self.parameters_of(|variation| variation.departing(&self.time_profile, now, free))
     }
 
     /// Returns the parameters of a message that is seen at `now` and whose stamp says that it departed at

@@ -2,7 +2,8 @@
 //! under.
 
 use super::{
-    Completion, Found, Kind, MANY_NOTES, Name, Queue, Said, Sender, State, TIMED_AT_FIRST, TIMED_EVERY,
+    Completion, Found, HeldEnd, Kind, MANY_NOTES, Name, Queue, Said, Sender, State, TIMED_AT_FIRST,
+    TIMED_EVERY,
 };
 use crate::abi::{self, Address, Entry, Opaque};
 use crate::account::Word;
@@ -21,7 +22,7 @@ impl Queue {
         let now = seen.at;
         if entry.flags & abi::RECV == 0 {
             self.hook.panic_if_asked(fault::Entry::Queue, Side::After);
-            self.take_other(state, Completion { entry: *entry, source, kind: Kind::Other }, now);
+            self.take_other(state, Completion { entry: *entry, source, kind: Kind::Other }, seen);
             return;
         }
         let said = self.unstamp(entry, source, now);
@@ -44,7 +45,7 @@ impl Queue {
     }
 
     /// Takes the completion of an operation, or of a multi-receive buffer.
-    fn take_other(&self, state: &mut State, completion: Completion, now: u64) {
+    fn take_other(&self, state: &mut State, completion: Completion, seen: Seen) {
         let entry = completion.entry;
         if entry.flags & abi::MULTI_RECV != 0 {
             // The provider has released a buffer. The program may reuse it only after it has seen every
@@ -55,8 +56,12 @@ impl Queue {
             state.messages.put(last, completion);
             return;
         }
-        let end = state.ends.remove(&(entry.op_context as u64)).unwrap_or(0);
-        if end > now {
+        let HeldEnd { over, beyond } = state.ends.remove(&(entry.op_context as u64)).unwrap_or_default();
+        // The provider has completed it since the last poll that found nothing. A program that has not polled meanwhile
+        // pays no more for that than it must.
+        let own = seen.not_at.filter(|_| beyond > 0).unwrap_or(0);
+        let end = over.max(own.saturating_add(beyond));
+        if end > seen.at {
             self.hook.count(Word::HeldEnds, 1);
         }
         state.others.put(end, completion);
@@ -67,7 +72,7 @@ impl Queue {
         let has_data = entry.flags & abi::REMOTE_CQ_DATA != 0;
         let packed = if has_data { (entry.data >> 32) as u32 } else { 0 };
         let stamp =
-            self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now))).flatten();
+            self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now), now)).flatten();
         // Programs that send data with their messages identify themselves by it.
         let says_who = has_data && !stamp.is_some_and(|stamp| stamp.added);
         let sender = match source {

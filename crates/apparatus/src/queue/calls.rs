@@ -78,9 +78,12 @@ entries! {
                 (*out).err_data_size = 0;
                 return 1;
             }
+            if queue.holds_messages() {
+                return -abi::EAGAIN;
+            }
             let result = inside(theirs);
             if result > 0 && !queue.passes() {
-                queue.forget_peek((*out).op_context);
+                queue.forget((*out).op_context);
             }
             result
         },

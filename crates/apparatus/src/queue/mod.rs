@@ -56,6 +56,15 @@ pub struct Queue {
     state: Mutex<State>,
 }
 
+/// When the completion of an operation may be released.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldEnd {
+    /// Not before this time.
+    pub over: u64,
+    /// Not earlier than so many ticks after the provider has completed it: the latency that is added to the link's own.
+    pub beyond: u64,
+}
+
 /// A completion on its way to the program.
 #[derive(Clone, Copy, Debug)]
 struct Completion {
@@ -81,7 +90,7 @@ struct State {
     /// The senders, by address or data, as far as they are known.
     lanes: Map<Sender>,
     /// When a pending operation may complete, by its context.
-    ends: Map<u64>,
+    ends: Map<HeldEnd>,
     /// The latest time at which a message in a buffer is due, by the buffer's context. Messages in a
     /// buffer are released in order.
     buffers: Map<u64>,
@@ -204,14 +213,14 @@ impl Queue {
         self.is_used.store(true, Relaxed);
     }
 
-    /// Holds the completion of an operation until `at`.
-    pub fn not_before(&self, context: Opaque, at: u64) {
+    /// Holds the completion of an operation.
+    pub fn not_before(&self, context: Opaque, end: HeldEnd) {
         let mut state = self.state();
         if state.ends.len() >= MANY_NOTES {
             let now = ticks::now();
-            state.ends.retain(|_, &mut end| end > now);
+            state.ends.retain(|_, end| end.over.saturating_add(end.beyond) > now);
         }
-        state.ends.insert(context as u64, at);
+        state.ends.insert(context as u64, end);
     }
 
     /// Records that the program posts a receive at `now`.
@@ -232,6 +241,20 @@ impl Queue {
     /// Removes a pending peek that will not complete.
     pub fn forget_peek(&self, context: Opaque) {
         self.state().peek(context);
+    }
+
+    /// Removes what is noted of an operation that has failed.
+    pub fn forget(&self, context: Opaque) {
+        let mut state = self.state();
+        state.peek(context);
+        state.ends.remove(&(context as u64));
+        state.buffers.remove(&(context as u64));
+    }
+
+    /// Returns whether messages are held. An error that the provider reports is behind them: it may give a buffer with
+    /// such a message back to the program.
+    fn holds_messages(&self) -> bool {
+        !self.passes() && !self.hook.has_failed() && !self.state().messages.is_empty()
     }
 
     /// Returns whether completions are held.
@@ -344,6 +367,7 @@ impl Queue {
             (0, 0)
         };
         let has_unfound = !state.unfound.is_empty();
+        let is_behind = got == -abi::EAVAIL && !state.messages.is_empty();
         drop(state);
         // The overhead keeps this thread's processor busy. Other threads may poll meanwhile, so the lock
         // is released.
@@ -351,7 +375,7 @@ impl Queue {
             spin_until(busy_until);
         }
         match (written, got) {
-            (0, got) if got < 0 && got != -abi::EAGAIN => got,
+            (0, got) if got < 0 && got != -abi::EAGAIN && !is_behind => got,
             (0, _) if has_unfound => -abi::EAVAIL,
             (0, _) => -abi::EAGAIN,
             (written, _) => written as isize,

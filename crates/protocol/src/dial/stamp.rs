@@ -20,6 +20,8 @@ const ADDED: u32 = 1 << 30;
 const SPARED: u32 = 1 << 29;
 const AT_ONCE: u32 = 1 << 28;
 const TIME_BITS: u32 = 28;
+/// A message that departed at once may seem to lie ahead by the range of stamps over this.
+const PAST: u64 = 64;
 const TIME: u32 = (1 << TIME_BITS) - 1;
 
 /// The stamp of a message.
@@ -76,9 +78,9 @@ impl Grain {
             | time
     }
 
-    /// Unpacks a stamp. Returns `None` if `packed` is not a stamp. `latest` is the latest time that the stamp
-    /// can mean, in ticks.
-    pub fn unpack(self, packed: u32, latest: u64) -> Option<Stamp> {
+    /// Unpacks a stamp that is seen at `now`. Returns `None` if `packed` is not a stamp. `latest` is the latest time that
+    /// the stamp can mean, in ticks.
+    pub fn unpack(self, packed: u32, latest: u64, now: u64) -> Option<Stamp> {
         if packed & STAMPED == 0 {
             return None;
         }
@@ -87,8 +89,13 @@ impl Grain {
         let at = latest.saturating_sub(u64::from(before)) << self.shift;
         // The middle of the grain, unless that may be later than `latest`.
         let at = at + if self.shift == 0 || before == 0 { 0 } else { 1 << (self.shift - 1) };
+        let at_once = packed & AT_ONCE != 0;
+        // A message that departed when it was sent has departed before it is seen, up to the errors of clocks and of
+        // the time that its sending takes. `latest` may be later, because of messages that depart later.
+        let is_past = at_once && at > now.saturating_add(self.range() / PAST);
+        let at = if is_past { at.saturating_sub(self.range()) } else { at };
         Some(Stamp {
-            departed: Departed { at, at_once: packed & AT_ONCE != 0 },
+            departed: Departed { at, at_once },
             added: packed & ADDED != 0,
             spared: packed & SPARED != 0,
         })
@@ -119,7 +126,24 @@ mod tests {
     fn small_numbers_are_no_stamps() {
         for data in [0, 1, 65536, i32::MAX as u32] {
             assert!(!is_stamped(data));
-            assert_eq!(Grain::of(0.4).unpack(data, 0), None);
+            assert_eq!(Grain::of(0.4).unpack(data, 0, 0), None);
+        }
+    }
+
+    /// Another process has announced a departure ahead, and the message is read late.
+    #[test]
+    fn what_departed_at_once_lies_in_the_past() {
+        let grain = Grain::of(1.0);
+        let at = 1 << 40;
+        let range = grain.range();
+        for (late, ahead) in [(range / 4 * 3, range / 3), (range / 10 * 9, range / 2)] {
+            let of = |at_once| Stamp { departed: Departed { at, at_once }, added: false, spared: false };
+            let seen = |at_once| {
+                let stamp = grain.unpack(grain.pack(of(at_once)), at + late + ahead, at + late).unwrap();
+                stamp.departed.at
+            };
+            assert!(seen(true).abs_diff(at) < 100, "{}", seen(true));
+            assert!(seen(false) > at + late, "it may also depart later");
         }
     }
 
@@ -130,7 +154,7 @@ mod tests {
         ) {
             let grain = Grain::of(0.4);
             let departed = Departed { at, at_once };
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), at + later).unwrap();
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), at + later, at + later).unwrap();
             prop_assert!(stamp.departed.at.abs_diff(at) <= 32 && stamp.departed.at <= at + later);
             prop_assert_eq!((stamp.added, stamp.spared, stamp.departed.at_once), (added, spared, at_once));
         }
@@ -140,7 +164,7 @@ mod tests {
         fn no_stamp_means_a_time_to_come(at in 0..1u64 << 50, later in 0..1u64 << 50) {
             let grain = Grain::of(0.4);
             let departed = Departed { at, at_once: true };
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), at + later).unwrap();
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), at + later, at + later).unwrap();
             prop_assert!(stamp.departed.at <= at + later);
         }
     }
