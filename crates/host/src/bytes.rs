@@ -170,6 +170,16 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    /// Returns the pages of the bytes to the system, although other processes may map them. To be called by the owner of
+    /// the last handle, because the contents are lost.
+    pub fn give_back(&self) {
+        if let Owner::Made(segment) = &self.owner {
+            segment.give_back(control_bytes());
+        }
+    }
+}
+
 impl Drop for Bytes {
     fn drop(&mut self) {
         if let Owner::Boxed = self.owner {

@@ -102,6 +102,17 @@ impl Segment {
             return Ok(());
         }
         self.region.make_private(from).map_err(system("make shared memory private"))?;
+        self.give_back(from);
+        Ok(())
+    }
+
+    /// Returns the pages from byte `from` on, the start of a page, to the system, although other processes may map them.
+    /// They are zero then.
+    pub fn give_back(&self, from: usize) {
+        let len = self.region.len() - from;
+        if len == 0 {
+            return;
+        }
         // A failure only wastes memory while a peer still maps the segment.
         let _ = fallocate(
             &self.fd,
@@ -109,7 +120,6 @@ impl Segment {
             from as u64,
             len as u64,
         );
-        Ok(())
     }
 
     /// Returns the nonce that identifies the segment.

@@ -230,10 +230,27 @@ impl Job {
         is_needed: impl Fn(&Ended) -> bool,
     ) -> Result<(), Refusal> {
         self.is_meeting.set(true);
+        let met = self.poll_until(of, is_over, is_needed);
+        self.is_meeting.set(false);
+        met
+    }
+
+    fn poll_until(
+        &self,
+        of: Option<usize>,
+        is_over: impl Fn() -> bool,
+        is_needed: impl Fn(&Ended) -> bool,
+    ) -> Result<(), Refusal> {
         let (mut vain, mut asked) = (0_u32, None);
         while !is_over() {
             if self.bundle.poll()? == 0 {
                 vain += 1;
+                if let Some(ended) = self.ended.get().filter(&is_needed) {
+                    self.exit(ended.code);
+                }
+                if let Some(rank) = of.filter(|rank| self.closed.borrow().contains(rank)) {
+                    fail(&format!("waits for rank {rank} of {}, which has closed its endpoint", self.ranks));
+                }
                 if let Some(rank) = of.filter(|_| vain.is_multiple_of(POLLS_PER_CLOCK))
                     && asked.get_or_insert_with(Instant::now).elapsed() > ASK_AFTER
                 {
@@ -241,18 +258,11 @@ impl Job {
                     self.send(rank, [HELLO, 0, 0, 0], &[])?;
                     asked = None;
                 }
-                if let Some(ended) = self.ended.get().filter(&is_needed) {
-                    self.exit(ended.code);
-                }
-                if let Some(rank) = of.filter(|rank| self.closed.borrow().contains(rank)) {
-                    fail(&format!("waits for rank {rank} of {}, which has closed its endpoint", self.ranks));
-                }
                 if let Ok(Some(link)) = self.endpoint.link.try_borrow_mut().as_deref_mut() {
                     link.idle(Duration::from_millis(10));
                 }
             }
         }
-        self.is_meeting.set(false);
         Ok(())
     }
 

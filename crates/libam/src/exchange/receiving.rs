@@ -271,17 +271,20 @@ impl Endpoint {
 
     /// Takes the loss of a peer. A request may report it before the poll does.
     pub fn note(&'static self, lost: PeerLost) {
-        let name = {
+        let (name, owed) = {
             let mut peers = self.peers.borrow_mut();
             let peer = &mut peers[lost.peer.index()];
             if std::mem::replace(&mut peer.is_lost, true) {
                 return;
             }
-            self.promised.set(self.promised.get() - std::mem::take(&mut peer.promised));
-            peer.name
+            let owed = std::mem::take(&mut peer.promised);
+            self.promised.set(self.promised.get() - owed);
+            (peer.name, owed)
         };
         self.outgoing.borrow_mut().retain(|message| message.peer != lost.peer);
-        if job::rank_is_lost(self, &name, lost.loss) || lost.unresolved == 0 {
+        // The stack takes a promise of a reply in pieces for an answer.
+        let is_answered = lost.unresolved == 0 && owed <= 0;
+        if job::rank_is_lost(self, &name, lost.loss) || is_answered {
             return;
         }
         // The requests were not kept. The program learns once that some of them may not have been handled.

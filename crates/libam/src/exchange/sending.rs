@@ -2,16 +2,18 @@
 
 use super::receiving::Body;
 use super::{
-    MOST_PROMISED, PROMISED, REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL, WHOLE,
-    in_handler,
+    CONTROL, MOST_PROMISED, PROMISED, REPLY, REPLY_LAST, REQUEST_LAST, REQUEST_PIECE, REQUESTS_PER_POLL,
+    WHOLE, in_handler,
 };
 use crate::code::{Category, Code, Status};
+use crate::job::HELLO;
 use crate::message::{Head, MAX_ARGUMENTS, ShortWords, Words, short_arguments, short_count};
 use crate::objects::token::{Answer, Source, Token};
 use crate::objects::{Endpoint, State};
 use crate::refusal::{Refusal, refuse};
 use crate::settings::OUTSTANDING;
 use netdyno_stack::am::{self, PeerId, PeerLost, RequestError};
+use std::time::{Duration, Instant};
 
 /// A message of the program.
 #[derive(Clone, Copy)]
@@ -49,6 +51,9 @@ impl<'a> Outbound<'a> {
         payload
     }
 }
+
+/// A peer that owes answers for longer is sent a message that it must acknowledge.
+const ASK_AFTER: Duration = Duration::from_millis(500);
 
 impl Endpoint {
     /// Sends a request to the endpoint of a translation. Waits for room, unless `is_asynchronous`.
@@ -122,10 +127,14 @@ impl Endpoint {
 
     #[inline]
     fn try_request_short(&self, index: u32, [front, second, third]: ShortWords) -> Option<()> {
-        let unpolled = self.unpolled.get();
         let bundle = self.bundle();
+        // First, because another thread may change the rest.
+        if !bundle.is_used_by_this_thread() {
+            return None;
+        }
+        let unpolled = self.unpolled.get();
         let is_due = unpolled >= REQUESTS_PER_POLL || self.promised.get() >= MOST_PROMISED;
-        if is_due || bundle.is_barred() || !bundle.is_used_by_this_thread() {
+        if is_due || bundle.is_barred() {
             return None;
         }
         // SAFETY: nothing changes the translations meanwhile. A guard would be two more stores.
@@ -163,8 +172,14 @@ impl Endpoint {
     /// Returns `Unreachable` if the peer is lost.
     #[cold]
     fn wait_for_answers(&'static self, link: &mut am::Endpoint<State>, peer: PeerId) -> Result<(), Status> {
+        let mut asked = Instant::now();
         while self.is_owed_much(peer) {
             self.poll_while_waiting(link);
+            // A peer that has promised its answers owes the stack nothing, so that only a further message shows its end.
+            if asked.elapsed() > ASK_AFTER {
+                self.send_piece(link, peer, CONTROL, [HELLO, 0, 0, 0], &[])?;
+                asked = Instant::now();
+            }
         }
         if self.peers.borrow()[peer.index()].is_lost { Err(Status::Unreachable) } else { Ok(()) }
     }

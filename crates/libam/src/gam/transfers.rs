@@ -202,10 +202,17 @@ unsafe extern "C" fn am_get(
         let to = rank(job, with)?;
         let get = Get { end: End { with, at: here, len, function, argument }, missing: bytes };
         let number = begin(get);
-        for Piece { at, len: piece, .. } in pieces(bytes, to as usize == job.rank && here > there) {
+        for (nth, Piece { at, len: piece, .. }) in
+            pieces(bytes, to as usize == job.rank && here > there).enumerate()
+        {
             let place = places::encode(there.wrapping_byte_add(at));
             let arguments = arguments([place, piece as u64, number, at as u64]);
-            job.endpoint.request(to, super::short(GET, &arguments), false)?;
+            job.endpoint.request(to, super::short(GET, &arguments), false).inspect_err(|_| {
+                // Nothing comes for a get that has asked for nothing.
+                if nth == 0 {
+                    held(&GETS)[number as usize] = None;
+                }
+            })?;
         }
         Ok(())
     })

@@ -367,6 +367,11 @@ impl Endpoint {
             drop(held);
             std::thread::yield_now();
         };
+        // Another thread may have freed one of them while this one waited for the locks.
+        if [&self.has_ended, &from.has_ended, &to.has_ended].iter().any(|ended| ended.load(Ordering::Relaxed))
+        {
+            return Err(refuse(Code::BadArg, "the endpoint or a bundle was freed"));
+        }
         self.check_movable(from)?;
         from.remove(self);
         to.insert(self);

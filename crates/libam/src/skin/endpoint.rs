@@ -26,6 +26,9 @@ unsafe extern "C" fn AM_AllocateEndpoint(
         let bundle = unsafe { Bundle::of(bundle) }?;
         let (endpoint, name) = (Out::new(endpoint)?, Out::new(name)?);
         let _held = bundle.hold()?;
+        // Another thread may have freed it while this one waited for the lock.
+        // SAFETY: as above.
+        unsafe { Bundle::of(bundle) }?;
         let allocated = Endpoint::allocate(bundle, ALONE)?;
         // SAFETY: the program has room for a handle and a name there.
         unsafe {
@@ -47,7 +50,12 @@ pub fn answer_with(
         check_initialized()?;
         // SAFETY: the program passes a handle of this library.
         let endpoint = unsafe { Endpoint::of(endpoint) }?;
-        let _held = endpoint.hold()?;
+        let held = endpoint.hold()?;
+        if held.is_some() {
+            // Another thread may have freed it while this one waited for the lock.
+            // SAFETY: as above.
+            unsafe { Endpoint::of(endpoint) }?;
+        }
         work(endpoint)
     })
 }

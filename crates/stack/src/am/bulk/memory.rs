@@ -99,12 +99,18 @@ impl Memory {
     }
 
     /// Tells peers that map the memory to stop using it. If this process still holds a handle, replaces
-    /// the pages by a private copy, so that no peer can write to them.
+    /// the pages by a private copy, so that no peer can write to them. The shared pages go back to the system, although
+    /// peers may map them until they use the memory again.
     fn close(self) -> Result<(), MemoryError> {
         let Some(closed) = self.0.bytes.word(CLOSED) else { return Ok(()) };
         // Release: pairs with the acquire in `Mapped::is_open`.
         closed.store(1, Ordering::Release);
-        if Arc::strong_count(&self.0) > 1 { Ok(self.0.bytes.withdraw()?) } else { Ok(()) }
+        if Arc::strong_count(&self.0) > 1 {
+            self.0.bytes.withdraw()?;
+        } else {
+            self.0.bytes.give_back();
+        }
+        Ok(())
     }
 }
 

@@ -8,8 +8,12 @@ use crate::am::error::TransferError;
 pub(super) struct Attached(Vec<Option<Mapped>>);
 
 impl Attached {
-    /// Adds a memory; replaces one with the same identifier. Returns its index.
+    /// Adds a memory; replaces one with the same identifier. Returns its index. Unmaps what was deregistered meanwhile,
+    /// because nobody may use it again.
     pub(super) fn insert(&mut self, mapped: Mapped) -> u32 {
+        for place in &mut self.0 {
+            place.take_if(|mapped| !mapped.is_open());
+        }
         let is_same = |place: &Option<Mapped>| place.as_ref().is_some_and(|other| other.id == mapped.id);
         let place = self.0.iter().position(is_same).or_else(|| self.0.iter().position(Option::is_none));
         let place = place.unwrap_or_else(|| {
