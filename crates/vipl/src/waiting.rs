@@ -7,6 +7,7 @@ use crate::wakeup::Wakeup;
 use netdyno_stack::vi::ReturnCode;
 use std::ffi::c_ulong;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Timeouts from here on are infinite: `VIP_INFINITE`, whichever width a program has given it.
@@ -40,7 +41,7 @@ pub fn wait<T>(
     if let Some(found) = spin_for(id, began, spin, &mut look)? {
         return Ok(found);
     }
-    let wakeup = Wakeup::of_this_thread().map_err(|_| ReturnCode::ErrorResource)?;
+    let wakeup = wakeup()?;
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
@@ -71,6 +72,18 @@ pub fn wait<T>(
             return Ok(found);
         }
     }
+}
+
+fn wakeup() -> Result<Arc<Wakeup>, ReturnCode> {
+    Wakeup::of_this_thread().map_err(|_| ReturnCode::ErrorResource)
+}
+
+/// Prepares this thread for a wait, so that the wait does not fail after something has begun for it.
+///
+/// # Errors
+/// Returns `ErrorResource` if the system has no descriptor for it.
+pub fn prepare() -> Result<(), ReturnCode> {
+    wakeup().map(drop)
 }
 
 /// Calls `look` for the time `spin` without sleeping.

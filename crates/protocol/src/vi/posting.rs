@@ -373,7 +373,9 @@ impl Nic {
         }
         let Some(cq) = cq else { return };
         let done = Done { vi, side };
-        if self.cqs.get_mut(cq).is_some_and(|queue| queue.put(done).is_err()) {
+        let is_full = self.cqs.get_mut(cq).is_some_and(|queue| queue.put(done).is_err());
+        // A descriptor is flushed because its connection has ended: that is no reason for another error.
+        if is_full && !completion.status.has(Status::FLUSHED) {
             self.overrun(vi, cq);
         }
         self.call_back_cq(cq);

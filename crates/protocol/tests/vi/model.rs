@@ -324,7 +324,7 @@ impl Model {
         let queue = self.cqs.iter_mut().find(|queue| queue.handle == cq).unwrap();
         if queue.entries.len() < queue.most {
             queue.entries.push((vi, side));
-        } else if self.vi(vi).state != State::Error {
+        } else if self.vi(vi).state != State::Error && !completion.status.has(Status::FLUSHED) {
             self.told.push(Told::Failed(AsyncError::ViOverrun, Some(vi)));
             self.break_vi(vi, None);
         }

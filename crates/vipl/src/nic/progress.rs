@@ -147,8 +147,8 @@ fn get_up(nic: &mut Nic) -> Result<(), ReturnCode> {
         .progress_thread
         .as_mut()
         .map(|progress_thread| std::mem::replace(&mut progress_thread.mode, Mode::Awake));
-    // After a nap nothing was missed: the program made progress itself.
-    if matches!(was, Some(Mode::Watching | Mode::Dozing)) {
+    // Also after a nap: the program's calls may have been about another VI, or about none.
+    if was.is_some() {
         nic.provider.progress();
     }
     Ok(())

@@ -23,6 +23,7 @@ unsafe extern "C" fn VipConnectWait(
         let id = NicId::take(nic)?;
         let (local, remote) = (Given::new(local)?, Given::new(remote)?);
         let (attributes, out) = (Given::new(attributes)?, Given::new(out)?);
+        waiting::prepare()?;
         let waiting = nic::call(id, |nic| {
             // SAFETY: the program has an address there.
             let local = unsafe { local.address(nic) }?;
