@@ -20,6 +20,7 @@
 #define TAG 0
 #define TAG_EPOCH 1
 #define TAG_REPLY 2
+#define TAG_POSTED 3
 
 struct netdyno_channel {
     char *error;
@@ -493,6 +494,9 @@ static int mpi_open_epoch(struct netdyno_channel *channel, int32_t rank)
         failed = choose_group(channel, rank)
                  || told(channel->error, "MPI_Irecv",
                          MPI_Irecv(NULL, 0, MPI_BYTE, rank, TAG_REPLY, channel->comm, &channel->reply))
+                 /* MPI_Win_start need not wait for the other process. */
+                 || told(channel->error, "MPI_Recv",
+                         MPI_Recv(NULL, 0, MPI_BYTE, rank, TAG_POSTED, channel->comm, MPI_STATUS_IGNORE))
                  || told(channel->error, "MPI_Win_start", MPI_Win_start(channel->group, 0, channel->window));
     channel->in_epoch = !failed;
     return failed ? -1 : 0;
@@ -526,6 +530,8 @@ static int mpi_expose(struct netdyno_channel *channel, int32_t rank)
     else
         failed = choose_group(channel, rank)
                  || told(channel->error, "MPI_Win_post", MPI_Win_post(channel->group, 0, channel->window))
+                 || told(channel->error, "MPI_Send",
+                         MPI_Send(NULL, 0, MPI_BYTE, rank, TAG_POSTED, channel->comm))
                  || told(channel->error, "MPI_Win_wait", MPI_Win_wait(channel->window))
                  || told(channel->error, "MPI_Send",
                          MPI_Send(NULL, 0, MPI_BYTE, rank, TAG_REPLY, channel->comm));
@@ -553,7 +559,10 @@ static int mpi_close(struct netdyno_channel *channel)
     int is_free = 1, is_last = --channels == 0, is_together;
 
     for (uint32_t slot = 0; slot < channel->slots; slot++) {
-        if (channel->requests[slot] != MPI_REQUEST_NULL && mpi_cancel_receive(channel, slot) < 0)
+        MPI_Request *receive = &channel->requests[slot];
+        /* A receive whose message has begun to arrive is not cancelled, and waits for the rest. */
+        if (*receive != MPI_REQUEST_NULL
+            && (MPI_Cancel(receive) != MPI_SUCCESS || !completes(receive, until)))
             is_free = 0;
         if (!completes(&channel->requests[channel->slots + slot], until))
             is_free = 0;

@@ -84,6 +84,7 @@ struct netdyno_channel {
     uint64_t next_key;
     uint32_t slots;
     struct line receives, sends;
+    struct operation *cancelling; /* the receive that was cancelled last */
     struct operation operations[]; /* receives, then sends */
 };
 
@@ -469,7 +470,8 @@ static int take_error(struct netdyno_channel *channel)
         return 0;
     if (told(channel->error, "fi_cq_readerr", code))
         return -1;
-    if (failed.err == FI_ECANCELED && operation) {
+    /* A provider also cancels the operations of a connection that has ended. */
+    if (failed.err == FI_ECANCELED && operation && operation == channel->cancelling) {
         operation->state = CANCELLED;
         return 0;
     }
@@ -563,6 +565,7 @@ static int ofi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
 
     if (receive->state == WAITING)
         withdraw(&channel->receives, receive);
+    channel->cancelling = receive;
     if (receive->state == POSTED)
         fi_cancel(&channel->endpoint->fid, &receive->context);
     while (receive->state == POSTED) {

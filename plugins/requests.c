@@ -21,6 +21,9 @@
 /* A size that certainly fits into a socket's buffer. */
 #define LARGEST 65536
 
+/* Seconds for which the other process may take no datagrams. */
+#define PATIENCE_S 10
+
 /* The header of every datagram, whether request or reply. */
 struct head {
     int32_t sender;
@@ -174,12 +177,19 @@ static int take(struct netdyno_channel *channel, struct queue *queue, struct hea
 static int post(struct netdyno_channel *channel, int32_t rank, struct head head, size_t bytes)
 {
     const struct address *peer = &channel->peers[rank];
+    time_t full_since = 0;
 
     memcpy(channel->out, &head, sizeof head);
     while (sendto(channel->socket, channel->out, sizeof head + bytes, MSG_NOSIGNAL,
                   (const struct sockaddr *)&peer->name, peer->length) < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
             return failed(channel, "send");
+        if (full_since == 0)
+            full_since = time(NULL);
+        if (time(NULL) - full_since > PATIENCE_S) {
+            snprintf(channel->error, NETDYNO_TEXT_BYTES, "the other process takes no datagrams");
+            return -1;
+        }
         if (look(channel) < 0)
             return -1;
     }

@@ -30,6 +30,12 @@ pub(crate) trait Wire {
     /// Sleeps until something may have arrived, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
 
+    /// Returns whether a part of a message has arrived since the last call. The other process is there then, however long
+    /// the whole takes.
+    fn has_moved(&mut self) -> bool {
+        false
+    }
+
     /// Returns the transport's counters, for a wire that keeps them.
     fn transport(&self) -> Option<Transport> {
         None
@@ -102,6 +108,9 @@ impl<W: Wire> Requester for RealRequester<W> {
     fn wait(&mut self) -> Result<(), LayerError> {
         let mut wait = PeerWait::new(self.wait);
         while !self.poll()? {
+            if self.wire.has_moved() {
+                wait = PeerWait::new(self.wait);
+            }
             wait.after_empty_poll(|timeout| self.wire.block(timeout))?;
         }
         Ok(())

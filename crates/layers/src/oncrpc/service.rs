@@ -54,7 +54,8 @@ impl Service {
             return Some(self.accept(xid, AcceptStatus::ProgramMismatch(versions)));
         }
         Some(match call.procedure {
-            NULL => self.accept(xid, AcceptStatus::Success(&[])),
+            NULL if call.arguments.is_empty() => self.accept(xid, AcceptStatus::Success(&[])),
+            NULL => self.accept(xid, AcceptStatus::GarbageArguments),
             ECHO => match read_data(Reader::new(call.arguments), self.largest) {
                 Some(data) => {
                     self.reply.write(|out| put_data(out, xid, data));

@@ -26,6 +26,8 @@ pub(super) struct SizedTcp {
     have: usize,
     /// Messages that arrived while this end could not send, and that were not taken.
     ready: usize,
+    /// Whether bytes have arrived since [`Wire::has_moved`] was asked.
+    has_moved: bool,
 }
 
 impl SizedTcp {
@@ -33,7 +35,7 @@ impl SizedTcp {
     pub(super) fn new(stream: TcpStream, wait: Wait, largest: usize, is_requester: bool) -> Self {
         let room = vec![0; largest.max(ANNOUNCEMENT_LEN)];
         let end = SizedEnd::new(is_requester);
-        Self { stream, wait, end, data: vec![FILL; largest], room, have: 0, ready: 0 }
+        Self { stream, wait, end, data: vec![FILL; largest], room, have: 0, ready: 0, has_moved: false }
     }
 
     /// Returns the size of the message that arrives, or of the next one, in bytes.
@@ -48,7 +50,10 @@ impl SizedTcp {
             let expected = self.expected();
             match self.stream.read(&mut self.room[self.have..expected]) {
                 Ok(0) => return Err(closed()),
-                Ok(read) => self.have += read,
+                Ok(read) => {
+                    self.have += read;
+                    self.has_moved = true;
+                }
                 Err(error) if is_passing(&error) => return Ok(false),
                 Err(error) => return Err(lost(&error)),
             }
@@ -79,7 +84,11 @@ impl Wire for SizedTcp {
         let mut wait = PeerWait::new(self.wait);
         while sent < all {
             match self.stream.write(&self.data[sent..all]) {
-                Ok(written) => sent += written,
+                Ok(written) => {
+                    sent += written;
+                    // The other process takes bytes, so it is there.
+                    wait = PeerWait::new(self.wait);
+                }
                 Err(error) if is_passing(&error) => {
                     if self.read()? {
                         self.ready += 1;
@@ -104,6 +113,10 @@ impl Wire for SizedTcp {
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         block_on(&self.stream, timeout)
+    }
+
+    fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
     }
 }
 
