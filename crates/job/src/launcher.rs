@@ -1,6 +1,6 @@
 //! External launchers, such as mpiexec and srun, that start processes on this host and others.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufRead, BufReader};
@@ -162,19 +162,18 @@ impl Job {
 
 impl Drop for Job {
     /// Waits for the launcher to clean up after its processes, which end when their control connections
-    /// close. If it does not end in time, it gets SIGTERM and then SIGKILL.
+    /// close. If it does not end in time, it gets SIGTERM and then SIGKILL, with all processes of its group: a script may
+    /// have started another launcher.
     fn drop(&mut self) {
         if self.ends_within(GRACE) {
             return;
         }
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // Fails if the launcher has already ended, which is harmless.
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        if !self.ends_within(GRACE_ASKED) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        // Fails if all have already ended, which is harmless.
+        let _ = kill_process_group(group, Signal::TERM);
+        self.ends_within(GRACE_ASKED);
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
     }
 }
 
@@ -222,6 +221,32 @@ mod tests {
         let mut job =
             launcher(&format!("sh -c \"{script}\" {{n}}")).start(1, &Command::new("x"), &[]).unwrap();
         assert_eq!(end_of(&mut job).1, "two / three / four");
+    }
+
+    /// A shell with a further command stays, and the sleep is its child.
+    #[test]
+    fn what_a_launcher_has_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("sh -c 'sleep 1000 & echo $! > {}; wait; :' {{n}}", pid.display());
+        let job = launcher(&script).start(1, &Command::new("x"), &[]).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        let child = loop {
+            let said = std::fs::read_to_string(&pid).unwrap_or_default();
+            if let Ok(child) = said.trim().parse::<u32>() {
+                break child;
+            }
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(5));
+        };
+        drop(job);
+        let is_running = || {
+            std::fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while is_running() {
+            assert!(Instant::now() < until, "it is left");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

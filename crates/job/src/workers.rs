@@ -205,7 +205,10 @@ impl Workers {
             return Ok(None);
         };
         let member = &mut self.members[rank];
-        match frame::receive(&mut member.control) {
+        let received = member.control.receive_within(REST_OF_MESSAGE);
+        // Succeeds, because the system accepts timeouts on every socket.
+        let _ = member.control.set_timeout(Some(REST_OF_MESSAGE));
+        match received {
             Ok(message) => Ok(Some((rank, Event::Message(message)))),
             Err(FrameError::Closed) => {
                 member.has_ended = true;

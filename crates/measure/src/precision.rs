@@ -48,11 +48,28 @@ pub(crate) fn to_a_share(figures: Vec<(String, &Parameter)>, precision: f64, tim
     figures.into_iter().map(wanted).collect()
 }
 
-/// Returns the warning that a figure has no interval, or that intervals are wider than `precision`.
-pub(crate) fn doubt(wanted: &[Wanted], launches: usize, precision: f64) -> Option<Doubt> {
-    if wanted.iter().any(|figure| figure.ci.is_none()) {
-        return Some(too_few_launches(launches));
+/// Returns the warnings that figures have no interval, and that intervals are wider than `precision`.
+pub(crate) fn doubt(wanted: &[Wanted], launches: usize, precision: f64) -> Vec<Doubt> {
+    let without: Vec<&Wanted> = wanted.iter().filter(|figure| figure.ci.is_none()).collect();
+    match without[..] {
+        [] => imprecise(wanted, precision).into_iter().collect(),
+        _ if without.len() == wanted.len() => vec![too_few_launches(launches)],
+        [first, ..] => {
+            let text = format!(
+                "{} of {} figures have a value in too few of {} for an interval, such as {}",
+                without.len(),
+                wanted.len(),
+                counted(launches, "launch", "launches"),
+                first.name
+            );
+            let doubt = Doubt::new("too_few_launches", text);
+            std::iter::once(doubt).chain(imprecise(wanted, precision)).collect()
+        }
     }
+}
+
+/// Returns the warning that intervals are wider than `precision`.
+fn imprecise(wanted: &[Wanted], precision: f64) -> Option<Doubt> {
     let wide = wanted.iter().filter(|figure| figure.is_wide());
     let widest = wide.clone().max_by(|a, b| a.excess().total_cmp(&b.excess()))?;
     let text = format!(

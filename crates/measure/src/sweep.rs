@@ -29,7 +29,7 @@ pub struct Sweep {
     pub schema: String,
     /// Version of the command.
     pub version: String,
-    /// Start of the sweep: RFC 3339, UTC.
+    /// Start of the sweep, or of its last part if it was interrupted: RFC 3339, UTC.
     pub began: String,
     /// Host, processor and kernel.
     pub place: String,
@@ -102,6 +102,10 @@ pub struct MessageCounts {
     pub most_received: u64,
     /// Number of bytes of the rank that sent most bytes.
     pub most_bytes: u64,
+    /// The same without the first byte of each message, for which the gap per byte is not paid. 0 in records of
+    /// earlier versions.
+    #[serde(default)]
+    pub most_further_bytes: u64,
 }
 
 /// A dial that was swept.
@@ -146,10 +150,18 @@ pub struct Point {
     pub median: f64,
     /// The smallest and the largest value.
     pub range: Interval,
-    /// Slowdown relative to the unmodified link; 1 without a slowdown.
+    /// Slowdown relative to the unmodified link; 1 without a slowdown. Null if the metric of the link, or of the
+    /// value, is 0.
+    #[serde(deserialize_with = "number_or_null")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown: f64,
     /// Number of runs.
     pub runs: usize,
+}
+
+/// Reads a number; null, as which JSON has every number that is not finite, as `NaN`.
+fn number_or_null<'de, D: serde::Deserializer<'de>>(json: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(json)?.unwrap_or(f64::NAN))
 }
 
 /// The value at which a dial begins to cost time, or costs more.
@@ -192,9 +204,10 @@ pub enum Counts {
     Sent,
     /// Messages received by one rank.
     Received,
-    /// Bytes sent by one rank.
+    /// Bytes sent by one rank, without the first of each message.
     Bytes,
-    /// No count: for latency, the number of messages that wait for each other is unknown.
+    /// No count. For latency, the number of messages that wait for each other is unknown. If only some ranks
+    /// are dialled, the counts are those of all messages.
     Nothing,
 }
 
@@ -236,7 +249,7 @@ impl Counts {
         match self {
             Self::Sent => counted.most_sent,
             Self::Received => counted.most_received,
-            Self::Bytes => counted.most_bytes,
+            Self::Bytes => counted.most_further_bytes,
             // The slope per message still needs a count.
             Self::Nothing => counted.most_sent,
         }
@@ -298,9 +311,15 @@ impl Fit {
         Self::of(data, &|x| vec![1.0, x, (x - at).max(0.0)])
     }
 
-    /// Solves the normal equations for `terms` of x.
+    /// Solves the normal equations for `terms` of x. Returns `None` if there are fewer values of x than terms.
     fn of(data: &[(f64, f64)], terms: &dyn Fn(f64) -> Vec<f64>) -> Option<Self> {
         let count = terms(0.0).len();
+        let mut values = sorted(data.iter().map(|point| point.0));
+        values.dedup();
+        // Rounding would leave such equations with a solution.
+        if values.len() < count {
+            return None;
+        }
         let mut matrix = vec![vec![0.0; count + 1]; count];
         for &(x, y) in data {
             let row = terms(x);
@@ -457,6 +476,26 @@ mod tests {
             read(&subject(), &runs, &Sweep { unit: String::new(), higher_is_better: true, ..sweep() });
         assert_eq!(found.points[1].slowdown, 2.0);
         assert_eq!((found.predicted, found.slope_per_message), (None, None));
+    }
+
+    #[test]
+    fn one_value_has_no_slope() {
+        // A rounded sum would leave a slope here.
+        let set = SweptDial { adds: false, ..subject() };
+        let ten = runs(&[0.0, 936.0, 936.0, 936.0, 936.0, 936.0], |_| 0.01);
+        let found = read(&set, &ten, &sweep());
+        assert_eq!((found.slope, found.slope_per_message, found.linearity), (None, None, None));
+    }
+
+    #[test]
+    fn a_record_with_a_metric_of_nothing_is_read_again() {
+        let mut runs = runs(&[0.0, 10.0], |_| 0.0);
+        runs.iter_mut().for_each(|run| run.metric = run.value);
+        let dials = vec![read(&subject(), &runs, &sweep())];
+        assert!(dials[0].points.iter().all(|point| !point.slowdown.is_finite()));
+        let text = serde_json::to_string(&Sweep { schema: SCHEMA.into(), dials, runs, ..sweep() }).unwrap();
+        let again = Sweep::from_json(&text).unwrap().unwrap();
+        assert!(again.dials[0].points.iter().all(|point| point.slowdown.is_nan()));
     }
 
     #[test]

@@ -255,18 +255,19 @@ pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, Com
     let (of_a, of_b) = (a.layer.or(b.layer), b.layer.or(a.layer));
     let (in_a, in_b) = (chosen(a, of_a)?, chosen(b, of_b)?);
     let interleaved = a.record == b.record;
-    let mut rest_of_b = in_b.clone();
+    let partners = partners(&in_a, &in_b, of_a != of_b);
     let mut only_in_a = Vec::new();
     let mut comparisons = Vec::new();
-    for one in &in_a {
-        match take_like(&mut rest_of_b, one, of_a != of_b) {
-            Some(other) => {
-                let alike = Alike::of(one, other, interleaved);
+    for (one, partner) in in_a.iter().zip(&partners) {
+        match partner {
+            Some(at) => {
+                let alike = Alike::of(one, in_b[*at], interleaved);
                 comparisons.push(combine::pair(&alike, interleaved, terms));
             }
             None => only_in_a.push(heading(one)),
         }
     }
+    let rest_of_b = (0..in_b.len()).filter(|at| !partners.contains(&Some(*at))).map(|at| in_b[at]);
     if comparisons.is_empty() {
         let held = |results: &[&LayerResult]| listed(results.iter().map(|result| heading(result)));
         return Err(CompareError::NothingInCommon {
@@ -285,7 +286,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, Com
         fail_on: terms.fail_on,
         comparisons,
         only_in_a,
-        only_in_b: rest_of_b.into_iter().map(heading).collect(),
+        only_in_b: rest_of_b.map(heading).collect(),
         doubts: if interleaved { Vec::new() } else { differences::of_runs(a.record, b.record) },
     };
     comparison.doubts.extend(unjudged(&comparison));
@@ -313,13 +314,10 @@ fn chosen<'a>(side: Side<'a>, layer: Option<&str>) -> Result<Vec<&'a LayerResult
     Ok(chosen)
 }
 
-/// Removes from `from` the result whose settings are most similar to those of `one`, and returns it.
-fn take_like<'a>(
-    from: &mut Vec<&'a LayerResult>,
-    one: &LayerResult,
-    across_layers: bool,
-) -> Option<&'a LayerResult> {
-    let likeness = |other: &LayerResult| {
+/// Returns for each result of A the index of its partner in B. The pairs whose settings are most similar come first, so that
+/// no result takes the exact partner of another one; of equally similar pairs, the first.
+fn partners(in_a: &[&LayerResult], in_b: &[&LayerResult], across_layers: bool) -> Vec<Option<usize>> {
+    let likeness = |one: &LayerResult, other: &LayerResult| {
         let is_same = [
             other.label == one.label,
             other.wait == one.wait,
@@ -330,14 +328,23 @@ fn take_like<'a>(
         ];
         is_same.iter().filter(|&&same| same).count()
     };
-    let comparable = |other: &LayerResult| {
+    let comparable = |one: &LayerResult, other: &LayerResult| {
         (across_layers || other.layer == one.layer)
             && (other.verb(), other.size_bytes) == (one.verb(), one.size_bytes)
     };
-    // If several candidates are equally similar, take the first.
-    let candidates = from.iter().enumerate().rev().filter(|(_, other)| comparable(other));
-    let at = candidates.max_by_key(|(_, other)| likeness(other))?.0;
-    Some(from.remove(at))
+    let mut pairs: Vec<(usize, usize)> = (0..in_a.len())
+        .flat_map(|a| (0..in_b.len()).map(move |b| (a, b)))
+        .filter(|&(a, b)| comparable(in_a[a], in_b[b]))
+        .collect();
+    // The sort keeps the order of equally similar pairs.
+    pairs.sort_by_key(|&(a, b)| std::cmp::Reverse(likeness(in_a[a], in_b[b])));
+    let mut partners = vec![None; in_a.len()];
+    for (a, b) in pairs {
+        if partners[a].is_none() && !partners.contains(&Some(b)) {
+            partners[a] = Some(b);
+        }
+    }
+    partners
 }
 
 fn source(side: Side<'_>) -> Source {

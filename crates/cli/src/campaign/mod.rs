@@ -200,9 +200,11 @@ impl Campaign {
     pub fn label(&mut self, label: &Label) -> Result<(), Fault> {
         let is_meant = |bench: &&mut Bench| label.layer.is_none_or(|layer| bench.layer == layer);
         let mut meant: Vec<&mut Bench> = self.benches.iter_mut().filter(is_meant).collect();
+        let waits_several_ways = self.measuring.waits().len() > 1
+            || meant.len() > 1 && meant.iter().all(|bench| bench.layer == meant[0].layer);
         let [bench] = &mut meant[..] else {
             return Err(Fault::BadInput(match label.layer {
-                _ if self.measuring.waits().len() > 1 => {
+                _ if waits_several_ways => {
                     "the ways to wait are labels themselves: leave --label away, or name one with --wait"
                         .into()
                 }

@@ -29,7 +29,11 @@ pub fn given(file: Option<&Path>) -> Result<Option<Key>, Fault> {
         None => match std::env::var(VARIABLE) {
             Ok(text) => (text, VARIABLE.to_owned()),
             Err(std::env::VarError::NotPresent) => return Ok(None),
-            Err(error) => return Err(Fault::BadInput(format!("{VARIABLE}: {error}"))),
+            // The error itself would show the key.
+            Err(std::env::VarError::NotUnicode(_)) => {
+                let text = format!("{VARIABLE} is no text: make a key with `openssl rand -hex 16`");
+                return Err(Fault::BadInput(text));
+            }
         },
     };
     let key = Key::new(&text).map_err(|error| {

@@ -93,7 +93,9 @@ impl Exchange {
             Self::Mpi(mpi) => mpi.gather(mine),
             Self::Folder(folder) => folder.gather(mine).map_err(LayerError::new),
             Self::Pmi(pmi) => {
-                let mut all = pmi.gather(mine.trim_ascii_end()).map_err(LayerError::new)?;
+                // Other white space may be a number.
+                let len = mine.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+                let mut all = pmi.gather(&mine[..len]).map_err(LayerError::new)?;
                 all.iter_mut().for_each(|given| given.resize(mine.len(), b' '));
                 Ok(all)
             }

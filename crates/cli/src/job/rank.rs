@@ -20,6 +20,7 @@ use netdyno_job::place::{Place, has_elder_here};
 use netdyno_job::rendezvous::Rendezvous;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::layer::LayerError;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::rc::Rc;
 use std::thread;
@@ -131,6 +132,8 @@ fn code_of(result: &Result<(), Fault>) -> u8 {
 
 /// Follows the leader's calls until the end, and returns the exit code.
 fn follow(door: &Door) -> Result<u8, Fault> {
+    // A launcher gives a signal to all processes of a job. The leader decides then, and the others end with it.
+    let _interrupt = Interrupt::catch()?;
     let gone = |error: MemberError| Fault::Failed(format!("the first process of the job: {error}"));
     let connection = door.enter().map_err(|error| Fault::Failed(error.0))?;
     let mut control = Control::within(connection).map_err(gone)?;
@@ -163,7 +166,8 @@ fn start_worker(door: &Door) -> Result<Child, LayerError> {
     let start = || {
         let mut command = worker::command(&[])?;
         command.arg("--dial").arg(door.address.to_string()).env(secret::VARIABLE, &door.key_text);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+        // Signals to the group of this process are for this process, as on a host without a launcher.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).spawn()
     };
     start().map_err(|error| LayerError(format!("cannot start a worker: {error}")))
 }

@@ -35,6 +35,7 @@ pub fn launch(
     let places = Places::of(plan.procs, &crowd.started.machine_of, &bench.cpus);
     let mut data = direct(plan, &places, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
     data.preemptions = crowd.preemptions;
+    data.requesting_ns = crowd.requesting.as_nanos() as f64;
     let machines = crowd.started.machines();
     if bench.layer.is_of_library() {
         crowd.workers.dismiss();
@@ -58,6 +59,8 @@ struct Crowd<'a> {
     interrupt: &'a Interrupt,
     roles: Vec<Role>,
     preemptions: Option<u64>,
+    /// The durations of all steps, each times its number of requesters.
+    requesting: Duration,
 }
 
 impl<'a> Crowd<'a> {
@@ -67,7 +70,8 @@ impl<'a> Crowd<'a> {
         let mut workers = Workers::new();
         let started = start::workers(bench, procs, &mut workers, interrupt)?;
         let roles = vec![Role::None; procs];
-        let mut crowd = Self { workers, started, interrupt, roles, preemptions: Some(0) };
+        let mut crowd =
+            Self { workers, started, interrupt, roles, preemptions: Some(0), requesting: Duration::ZERO };
         for rank in 0..procs {
             crowd.say(rank, CrowdOrder::Gather(Box::new(opening(bench, rank, plan))))?;
         }
@@ -114,6 +118,7 @@ impl<'a> Crowd<'a> {
             }
         }
         self.roles = wanted;
+        let began = Instant::now();
         for (rank, assignment) in &step.requesters {
             self.say(*rank, CrowdOrder::Perform(Box::new(assignment.clone())))?;
         }
@@ -141,6 +146,7 @@ impl<'a> Crowd<'a> {
                 (rank, other) => return Err(out_of_turn(rank, &other)),
             }
         }
+        self.requesting += began.elapsed() * count as u32;
         Ok(step.requesters.iter().filter_map(|(rank, _)| counted[*rank].take()).collect())
     }
 

@@ -41,7 +41,8 @@ impl Bench {
         };
         launched.map_err(|end| match end {
             End::Fault(fault) => fault,
-            End::Failed(text) => failed(text),
+            // A launcher gives a signal to all processes of a job, so that others may have ended by it.
+            End::Failed(text) => interrupt.check().err().unwrap_or_else(|| failed(text)),
         })
     }
 }

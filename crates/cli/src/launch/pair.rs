@@ -83,16 +83,19 @@ impl<'a> Pair<'a> {
                         self.workers.send(REQUESTER, &measure)?;
                     }
                 }
-                (_, Answer::Progress(share)) => progress(share),
+                (REQUESTER, Answer::Progress(share)) => progress(share),
                 // The replier serves until its control connection is closed.
-                (_, Answer::Measured(data)) => {
+                (REQUESTER, Answer::Measured(data)) => {
                     if bench.layer.is_of_library() {
                         self.workers.dismiss();
                     }
                     return Ok(Launched { data: *data, library, machines: self.started.machines() });
                 }
-                (_, Answer::Crowd(_) | Answer::Tried) => {
-                    return Err(End::Failed("a pair was answered as something else".into()));
+                (rank, Answer::Progress(_) | Answer::Measured(_) | Answer::Crowd(_) | Answer::Tried) => {
+                    let place = self.workers.place(rank);
+                    return Err(End::Failed(format!(
+                        "a process of a pair ({place}) answered as something else"
+                    )));
                 }
                 (rank, Answer::Failed(text)) => return Err(self.aftermath(rank, Failure::Said(text))),
             }

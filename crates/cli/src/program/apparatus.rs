@@ -56,7 +56,7 @@ impl Apparatus {
     /// Creates the folder of a run. `provider` is a libfabric provider. Without one, the default is tcp,
     /// unless a network has a provider of its own.
     pub fn prepare(plan: &Plan, provider: Option<&str>) -> Result<Self, Fault> {
-        let provider = provider.map(str::to_owned).or_else(default_provider);
+        let provider = provider_of(provider);
         // A user's folder of providers has its own.
         let is_own = provider.as_deref() == Some("netdyno") && env::var_os("FI_PROVIDER_PATH").is_none();
         let libraries = if is_own { &[HOOK, PROVIDER][..] } else { &[HOOK] };
@@ -160,6 +160,12 @@ fn joined(ours: &OsStr, by: &str, variable: &str) -> OsString {
         list.push(theirs);
     }
     list
+}
+
+/// Returns the provider that carries a program's messages, if it is known. `named` is the one that the user named
+/// by an option.
+pub fn provider_of(named: Option<&str>) -> Option<String> {
+    named.map(str::to_owned).or_else(default_provider)
 }
 
 /// Returns the user's FI_PROVIDER, or tcp if no network has a provider of its own.

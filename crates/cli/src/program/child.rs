@@ -9,10 +9,13 @@ use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval between two checks for a signal, or for new files in shared memory, while the program runs.
 const CHECK: Duration = Duration::from_millis(20);
+
+/// Time in which a program that has taken too long must end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Starts a program. An error is that of [`cannot_run`].
 pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
@@ -29,23 +32,41 @@ pub fn cannot_run(program: &str, error: &io::Error) -> Fault {
 }
 
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and
-/// removes the files that the program leaves in shared memory.
-pub fn wait(mut child: Child, run: &GuardedFolder, interrupt: &Interrupt) -> Result<ExitStatus, Fault> {
+/// removes the files that the program leaves in shared memory. A program that does not end within `limit`, if there is
+/// one, is ended, which is an error.
+pub fn wait(
+    mut child: Child,
+    run: &GuardedFolder,
+    interrupt: &Interrupt,
+    limit: Option<Duration>,
+) -> Result<ExitStatus, Fault> {
     let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
     let (mut is_told, mut leftovers) = (false, Leftovers::of(run));
+    let late = |time: Duration| Fault::Failed(format!("the program has not ended within {time:?}"));
+    let mut until = limit.map(|limit| Instant::now() + limit);
     loop {
         match end.recv_timeout(CHECK) {
             Ok(status) => {
                 leftovers.remove();
-                return status.map_err(|error| lost(&error));
+                let is_late = is_told && interrupt.signal().is_none();
+                return match limit.filter(|_| is_late) {
+                    Some(limit) => Err(late(limit)),
+                    None => status.map_err(|error| lost(&error)),
+                };
             }
             Err(RecvTimeoutError::Timeout) if !is_told && interrupt.check().is_err() => {
                 is_told = true;
                 leftovers.note_mapped();
                 let _ = kill_process(pid, Signal::TERM);
+            }
+            Err(RecvTimeoutError::Timeout) if until.is_some_and(|until| Instant::now() > until) => {
+                let signal = if is_told { Signal::KILL } else { Signal::TERM };
+                (is_told, until) = (true, Some(Instant::now() + GRACE));
+                leftovers.note_mapped();
+                let _ = kill_process(pid, signal);
             }
             Err(RecvTimeoutError::Timeout) => leftovers.note(),
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"its thread is gone")),

@@ -142,6 +142,19 @@ impl RouteArgs {
         ]
     }
 
+    /// Returns the first option that the user has set to another value than its default.
+    pub fn first_chosen(&self) -> Option<&'static str> {
+        let chosen = [
+            self.provider.is_some(),
+            self.carrier != Carrier::default(),
+            self.completion != Completion::default(),
+            self.gap_at != GapAt::default(),
+            self.between.is_some(),
+        ];
+        let options = self.spelled().into_iter().zip(chosen);
+        options.into_iter().find(|(_, is_chosen)| *is_chosen).map(|((option, _), _)| option)
+    }
+
     /// Returns the groups of ranks between which messages are dialled.
     pub fn between(&self) -> Option<&Between> {
         self.between.as_ref()

@@ -8,7 +8,7 @@ use netdyno_host::standard::output_was_closed;
 use netdyno_measure::record::Record;
 use netdyno_measure::sweep::Sweep;
 use netdyno_report::{csv, html, sweep, table};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -137,6 +137,11 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
+/// Returns the file that a name leads to, so that a result does not replace a link.
+fn behind_links(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| file.into())
+}
+
 /// Reports whether the file exists but is not a regular one, such as a pipe. The result is written into it
 /// and does not replace it.
 fn is_special(file: &Path) -> bool {
@@ -158,7 +163,8 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
         // A file without write permission must not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
     }
-    let folder = folder(file);
+    let file = behind_links(file);
+    let folder = folder(&file);
     if !folder.is_dir() {
         return Err(bad(&format!("there is no folder {}: create it, or name another one", folder.display())));
     }
@@ -178,11 +184,12 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
         if is_special(file) {
             return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
         }
+        let target = behind_links(file);
         let mut temporary = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(folder(file))?;
+            .tempfile_in(folder(&target))?;
         temporary.write_all(text.as_bytes())?;
-        temporary.persist(file)?;
+        temporary.persist(&target)?;
         Ok(())
     };
     write().map_err(|error| Fault::Failed(format!("cannot write {}: {}", file.display(), plain(&error))))

@@ -32,7 +32,7 @@ pub struct SoakArgs {
         long,
         value_name = "N",
         default_value = "10000",
-        value_parser = clap::value_parser!(u64).range(1..),
+        value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS),
         help_heading = WHAT
     )]
     pub seeds: u64,
@@ -46,26 +46,28 @@ pub struct SoakArgs {
 
 /// Number of seeds that a thread takes at a time.
 const CHUNK: u64 = 64;
+/// The most seeds of a run: their count has room for the chunks of all threads.
+const MOST_SEEDS: u64 = 1 << 62;
 /// Interval between two checks for a signal, and between updates of the progress.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the seeds and prints the table. Returns an error with the smallest seed that violates the oracle.
 pub fn run(args: &SoakArgs) -> Result<(), Fault> {
-    let end = args.first.checked_add(args.seeds).ok_or_else(|| {
-        Fault::BadInput(format!(
+    if args.first.checked_add(args.seeds).is_none() {
+        return Err(Fault::BadInput(format!(
             "--first {} and --seeds {} go beyond the largest seed",
             args.first, args.seeds
-        ))
-    })?;
+        )));
+    }
     let interrupt = Interrupt::catch()?;
     let progress = Progress::new();
-    let (next, is_over) = (AtomicU64::new(args.first), AtomicBool::new(false));
+    let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let totals = thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&next, end, &is_over))).collect();
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(args, &next, &is_over))).collect();
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::sleep(LOOK);
-            let done = next.load(Ordering::Relaxed).min(end) - args.first;
+            let done = next.load(Ordering::Relaxed).min(args.seeds);
             progress.show(done as f64 / args.seeds as f64, &format!("seed {}", args.first + done));
             if let Err(fault) = interrupt.check() {
                 is_over.store(true, Ordering::Relaxed);
@@ -97,16 +99,13 @@ pub fn run(args: &SoakArgs) -> Result<(), Fault> {
     write_stdout(&totals?.table())
 }
 
-/// Runs chunks of seeds until none are left.
-fn work(next: &AtomicU64, end: u64, is_over: &AtomicBool) -> Result<Totals, Violation> {
+/// Runs chunks of seeds until none are left. `next` counts the seeds that are taken.
+fn work(args: &SoakArgs, next: &AtomicU64, is_over: &AtomicBool) -> Result<Totals, Violation> {
     let mut totals = Totals::default();
-    while !is_over.load(Ordering::Relaxed) {
-        let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-        if first >= end {
-            break;
-        }
-        for seed in first..end.min(first + CHUNK) {
-            match soak::run(seed) {
+    while !is_over.load(Ordering::Relaxed) && next.load(Ordering::Relaxed) < args.seeds {
+        let taken = next.fetch_add(CHUNK, Ordering::Relaxed);
+        for nth in taken..args.seeds.min(taken + CHUNK) {
+            match soak::run(args.first + nth) {
                 Ok(outcome) => totals.count(&outcome),
                 Err(violation) => {
                     is_over.store(true, Ordering::Relaxed);

@@ -55,7 +55,8 @@ impl Traffic {
             messages: self.sent * u64::from(ranks),
             most_sent: self.sent,
             most_received: self.received,
-            most_bytes: self.sent_bytes.saturating_sub(self.sent),
+            most_bytes: self.sent_bytes,
+            most_further_bytes: self.sent_bytes.saturating_sub(self.sent),
         }
     }
 }

@@ -17,8 +17,13 @@ pub(super) const HOPS: f64 = 2.5;
 impl BulkLaunches<'_> {
     /// Returns the share of data that the processors of both sides carry, over the sizes of `run`.
     pub(super) fn overlap(&self, run: (usize, usize)) -> BulkOverlap {
-        let sending = self.carried(run, |e| e.o_s);
-        let receiving = self.carried(run, |e| e.o_r);
+        let (from, to) = run;
+        // The figures of sizes whose bursts contradict each other are unreliable. A receive that waits for a part
+        // of the message takes the time of the wire.
+        let reliable = || (from..=to).filter(|&at| !self.contradicts(at));
+        let sending = self.carried(run, &reliable().collect::<Vec<_>>(), |e| e.o_s);
+        let whole: Vec<usize> = reliable().filter(|&at| !self.receive_waits(at)).collect();
+        let receiving = self.carried(run, &whole, |e| e.o_r);
         let verb = match self.direction() {
             Direction::Store => "Sending",
             Direction::Get => "Starting a get",
@@ -28,13 +33,17 @@ impl BulkLaunches<'_> {
         BulkOverlap { sending, receiving, finding }
     }
 
-    /// Returns the share of data that a processor with the overhead `of` carries, over the sizes of a run.
-    fn carried(&self, (from, to): (usize, usize), of: impl Fn(&SizeEstimate) -> f64 + Copy) -> Carried {
-        // Skip sizes whose bursts contradict each other: their figures are unreliable.
-        let at: Vec<usize> = (from..=to).filter(|&at| !self.contradicts(at)).collect();
-        let overheads = self.slopes(&at, of);
-        let stream = self.slopes(&at, |e| e.steady);
-        let way = self.slopes(&at, |e| e.latency);
+    /// Returns the share of data that a processor with the overhead `of` carries, over the sizes of a run, by those
+    /// at the indices `at`.
+    fn carried(
+        &self,
+        (from, to): (usize, usize),
+        at: &[usize],
+        of: impl Fn(&SizeEstimate) -> f64 + Copy,
+    ) -> Carried {
+        let overheads = self.slopes(at, of);
+        let stream = self.slopes(at, |e| e.steady);
+        let way = self.slopes(at, |e| e.latency);
         let shares = overheads.iter().zip(&stream).zip(&way).map(|((overhead, stream), way)| {
             if is_paced_by_bytes(*stream, *overhead, *way) { overhead / stream } else { f64::NAN }
         });

@@ -70,15 +70,18 @@ fn doubt_gap(launches: &BulkLaunches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) 
         ));
     }
     for segment in bulk.segments.iter().filter(|segment| segment.G.status == Status::UpperBound) {
-        doubts.push(Doubt::about(
-            "processor_bound",
-            "G",
-            format!(
-                "from {} to {} it is a byte's share of the pace at the largest size, which G does not set",
-                Bytes(segment.from_bytes),
-                Bytes(segment.to_bytes)
+        let largest = bulk.sizes.iter().find(|size| size.size_bytes == segment.to_bytes);
+        let (name, why) = match largest.is_some_and(|size| size.g.status == Status::Measured) {
+            true => {
+                ("one_gap", "g(n) is measured at the largest size alone: G is at most a byte's share of it")
+            }
+            false => (
+                "processor_bound",
+                "it is a byte's share of the pace at the largest size, which G does not set",
             ),
-        ));
+        };
+        let (from, to) = (Bytes(segment.from_bytes), Bytes(segment.to_bytes));
+        doubts.push(Doubt::about(name, "G", format!("from {from} to {to} {why}")));
     }
     for segment in bulk.segments.iter().filter(|segment| segment.G.status == Status::Measured) {
         let first_measured = bulk
@@ -155,7 +158,7 @@ fn doubt_overheads(bulk: &Bulk, doubts: &mut Vec<Doubt>) {
             "receive_waits",
             "o_r",
             format!(
-                "at {sizes} a receive had to wait for a part of the message: o_r(n) is at most what is shown"
+                "at {sizes} a receive had to wait for a part of the message: o_r(n) is at most what is shown, and L(n) cannot be seen"
             ),
         ));
     }

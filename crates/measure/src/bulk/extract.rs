@@ -9,7 +9,8 @@
 //! * `o_s(n)`: short bursts of requests of n bytes alone, from quiet.
 //! * `o_r(n)`: one receive of n bytes after staying away. It is an upper bound if the receive had to wait for
 //!   a part of the bytes.
-//! * `L(n)` = T(n) - o_s(n) - o_r(n). It cannot be observed if the data of transfers come from the replier.
+//! * `L(n)` = T(n) - o_s(n) - o_r(n). It cannot be observed if the data of transfers come from the replier, or if
+//!   o_r(n) is a bound.
 //! * `g(n)`: the steady time per message of a stream, max(g(n), o_s(n) + o_r, rtt / window), unless the
 //!   processor or the window sets it. The rule is that of the signature.
 //!
@@ -102,15 +103,16 @@ impl BulkLaunches<'_> {
         let mut o_r = self
             .figure(at, |e| e.o_r)
             .parameter(self.batches(at, |_, s| s.o_r_ns.clone()), self.count(at, |s| s.o_r_samples));
-        if self.count(at, |s| s.o_r_waited) as f64 > WAITED * o_r.samples as f64 {
+        if self.receive_waits(at) {
             o_r.status = Status::UpperBound;
         }
         let mut L = self.sampled(
             self.figure(at, |e| e.latency),
             self.estimates.iter().map(|sizes| sizes[at].latency).collect(),
         );
-        // The requester does not see what the replier's processor does for the bytes of a get.
-        if self.direction() == Direction::Get {
+        // The requester does not see what the replier's processor does for the bytes of a get. Less a bound of o_r,
+        // L would be too small.
+        if self.direction() == Direction::Get || o_r.status == Status::UpperBound {
             L = L.without_value();
         }
         let plateau = self.plateau(at);
@@ -151,6 +153,11 @@ impl BulkLaunches<'_> {
             L,
             plateau,
         }
+    }
+
+    /// Reports that so many receives waited for a part of the message that o_r is a bound.
+    pub(super) fn receive_waits(&self, at: usize) -> bool {
+        self.count(at, |s| s.o_r_waited) as f64 > WAITED * self.count(at, |s| s.o_r_samples) as f64
     }
 
     fn plateau(&self, at: usize) -> Plateau {

@@ -105,7 +105,11 @@ impl BulkLaunches<'_> {
             // The bytes may account for all of the time of such a message.
             Status::Measured | Status::UpperBound => {
                 let bytes = self.sizes[last] as f64;
-                let shares = self.estimates.iter().map(|sizes| sizes[last].steady / bytes);
+                let gap = |e: &SizeEstimate| match sizes[last].g.status {
+                    Status::UpperBound => e.steady.max(e.bound),
+                    _ => e.steady,
+                };
+                let shares = self.estimates.iter().map(|sizes| gap(&sizes[last]) / bytes);
                 self.over(shares).per_byte(Status::UpperBound, samples)
             }
             Status::Unobservable => self.over([]).per_byte(Status::Unobservable, 0),

@@ -151,7 +151,7 @@ pub struct Linear {
     pub slope_ns_per_byte: f64,
     /// Its interval.
     pub slope_ci_ns_per_byte: Option<Interval>,
-    /// The largest distance of a figure from it, as a share of the figure.
+    /// The largest distance of a figure from it, as a share of T(n).
     pub largest_residual: f64,
 }
 

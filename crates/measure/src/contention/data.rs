@@ -43,6 +43,10 @@ pub struct CrowdData {
     /// when a requester yielded it, over all processes. Naps for that reason count.
     #[serde(default)]
     pub preemptions: Option<u64>,
+    /// The time in which these could happen: the durations of all steps, each times its number of requesters.
+    /// 0 in records of earlier versions.
+    #[serde(default)]
+    pub requesting_ns: f64,
 }
 
 /// A mean time over messages.

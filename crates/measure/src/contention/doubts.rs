@@ -1,6 +1,8 @@
 //! Warnings about the figures of contention.
 
+use super::data::CrowdData;
 use super::record::{Contention, Quotient};
+use crate::machine::preempted;
 use crate::precision::{Wanted, too_few_launches, wide_names};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::Parameters;
@@ -38,8 +40,14 @@ pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) 
             ),
         ));
     }
+    doubts.extend(preempted("average requester", found.launches.iter().map(of_requesters)));
     doubt_precision(found, precision, &mut doubts);
     doubts
+}
+
+/// Returns the preemptions of a launch, if it says in what time they happened, and that time.
+fn of_requesters(launch: &CrowdData) -> (Option<u64>, f64) {
+    (launch.preemptions.filter(|_| launch.requesting_ns > 0.0), launch.requesting_ns)
 }
 
 /// Adds the warnings about the term that sets the time per message of one pair, which is part of every ratio.

@@ -38,7 +38,7 @@ pub struct LaunchData {
     pub rtt: RoundTrips,
     /// Duration of the pause before each of the following round trips.
     pub pause_ns: f64,
-    /// The first round trips after a pause.
+    /// The first round trips after a pause, without the cost of the clock.
     pub rtt_after_pause_ns: Vec<f64>,
     /// Cost of a poll that finds nothing: value of each batch, without the cost of the clock.
     pub o_poll_ns: Vec<f64>,
@@ -101,10 +101,10 @@ pub struct RoundTrips {
     pub histogram_ns: Vec<(f64, u64)>,
     /// Number of round trips.
     pub samples: u64,
-    /// The shortest.
+    /// The shortest, without the cost of the clock.
     #[serde(default)]
     pub min_ns: f64,
-    /// The longest.
+    /// The longest, without the cost of the clock.
     #[serde(default)]
     pub max_ns: f64,
 }
@@ -127,7 +127,7 @@ pub struct Burst {
 pub struct Curve {
     /// Nominal delay.
     pub d_ns: f64,
-    /// Delay as measured without messages: value of each batch.
+    /// Delay as measured without messages: value of each batch, without the cost of the clock.
     pub d_measured_ns: Vec<f64>,
     /// One entry per burst size.
     pub bursts: Vec<Burst>,
@@ -140,7 +140,7 @@ pub struct Stream {
     pub messages: usize,
     /// Nominal delay.
     pub d_ns: f64,
-    /// Delay as measured without messages: value of each batch.
+    /// Delay as measured without messages: value of each batch, without the cost of the clock.
     pub d_measured_ns: Vec<f64>,
     /// Time from the first issue to the last reply.
     pub done_ns: Vec<f64>,

@@ -154,10 +154,11 @@ fn doubt_overheads(
     let (rtt, o_r, away) = (value(&parameters.rtt), value(&parameters.o_r), value(&checks.o_r_away));
     let slope = match checks.delay_slope {
         Some(slope) if (slope - 1.0).abs() <= SLOPE_TOLERANCE => None,
+        None if !launches.is_too_deep() => Some("too few delays were longer than the idle time".into()),
         // In that case o_r does not come from delays.
         _ if plateau.limited_by == Limit::Unknown => None,
         Some(slope) => Some(format!("the time per message rises by {slope:.2} per unit of delay, not by 1")),
-        None => Some("too few delays were longer than the idle time".into()),
+        None => None,
     };
     doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
     // Neither method can resolve a quarter of a percent of the round trip.

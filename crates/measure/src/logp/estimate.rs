@@ -70,6 +70,7 @@ impl SignatureEstimate {
         // the fitted slope is a check.
         let busy = line.iter().map(|(d, steady)| steady - d).sum::<f64>() / line.len() as f64;
         let o_r = if is_too_deep(launch, rtt, plateau) { o_r_away } else { busy - o_s.value_ns };
+        let known_o_r = if o_r.is_finite() { o_r } else { o_r_away };
         Self {
             rtt,
             o_s,
@@ -81,7 +82,7 @@ impl SignatureEstimate {
             issue_plateau,
             bound,
             half_window_plateau: (!half_window.is_empty()).then(|| med(&half_window)),
-            idle: plateau - (o_s.value_ns + o_r),
+            idle: plateau - (o_s.value_ns + known_o_r),
             slope: Line::through(&line).map_or(f64::NAN, |line| line.slope),
             latency: rtt / 2.0 - o_s.value_ns - o_r,
             rtt_after_pause: med(&launch.rtt_after_pause_ns),
@@ -89,6 +90,11 @@ impl SignatureEstimate {
             o_r_by_delay,
             plateau_samples,
         }
+    }
+
+    /// Returns o_r, or that of a receive by itself if no delay was beyond the idle time.
+    pub(super) fn known_o_r(&self) -> f64 {
+        if self.o_r.is_finite() { self.o_r } else { self.o_r_away }
     }
 }
 

@@ -4,7 +4,9 @@
 //! * Hidden share: the waiting that long work removes, less the posting that it adds, over the waiting
 //!   without work. A layer that moves data only when the next message is posted hides nothing. If
 //!   post-work-wait was not run, the longest work of the search for the most free work takes the place of
-//!   long work.
+//!   long work, if it is long.
+//! * A launch without long work has no share: its cycles without work were slower than those that chose the
+//!   intervals.
 //! * Progress: [`super::progress`].
 //! * Payers: a payer's cost counts if its interval, as a share of the cycle without work, lies above
 //!   [`PAYS`]. It does not count if the interval lies below.
@@ -91,8 +93,11 @@ impl Costs {
         // Records of earlier versions do not have the posting.
         let base_post = median(knee.looks.iter().filter_map(|look| look.base_post_ns));
         let added = longest.post_ns.map_or(0.0, |post_ns| (post_ns - base_post).max(0.0));
-        let left = longest.wait_ns.unwrap_or(f64::NAN) + added;
         let unknown = f64::NAN;
+        let left = match longest.work_ns >= LONG * cycle {
+            true => longest.wait_ns.unwrap_or(unknown) + added,
+            false => unknown,
+        };
         let (hidden, saved) = match longest.wait_ns {
             Some(_) => ((waiting - left) / waiting, (waiting - left) / cycle),
             // Records of earlier versions do not have the waiting.
@@ -144,6 +149,7 @@ fn evidence(
     let batch = launches.data[0].shape.batch;
     let receive = |launch: &OverlapLaunch| median(launch.sizes[at].receive_ns.iter().copied());
     ProgressEvidence {
+        launches: launches.data.len(),
         hidden: over(&|_, costs| costs.hidden),
         batch,
         hidden_of_trip: over(&|launch, costs| costs.hidden_of_trip(of_batch(launch))),
@@ -285,10 +291,10 @@ mod tests {
         Quantity { value: Some(f64::midpoint(lo, hi)), ci: Some([lo, hi].into()), launches: 9 }
     }
 
-    /// A launch that searches with one trial of long work, whose posts take this long.
-    fn searched(post_ns: Option<f64>) -> OverlapLaunch {
+    /// A launch that searches with one trial of this work, whose posts take this long.
+    fn searched(work_ns: f64, post_ns: Option<f64>) -> OverlapLaunch {
         let look = WorkTrial {
-            work_ns: 25e3,
+            work_ns,
             cycle_ns: 35e3,
             base_ns: 10e3,
             wait_ns: Some(1e3),
@@ -303,9 +309,15 @@ mod tests {
 
     #[test]
     fn a_layer_that_moves_data_as_it_posts_has_hidden_nothing() {
-        let hidden = |post_ns| Costs::of_search(&searched(post_ns), 0).unwrap().hidden;
+        let hidden = |post_ns| Costs::of_search(&searched(25e3, post_ns), 0).unwrap().hidden;
         assert_eq!(hidden(Some(9e3)), 0.0);
         assert_eq!([hidden(Some(1e3)), hidden(Some(0.5e3)), hidden(None)], [8.0 / 9.0; 3]);
+    }
+
+    #[test]
+    fn work_of_less_than_two_cycles_shows_nothing() {
+        let hidden = |work_ns| Costs::of_search(&searched(work_ns, Some(1e3)), 0).unwrap().hidden;
+        assert!(hidden(19e3).is_nan() && hidden(20e3) > 0.8);
     }
 
     #[test]

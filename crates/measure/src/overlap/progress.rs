@@ -44,6 +44,8 @@ const LAUNCHES_AT_MOST: f64 = 1000.0;
 /// The evidence from the launches about messages of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgressEvidence {
+    /// Number of launches, with a value or without.
+    pub(super) launches: usize,
     /// Number of messages each way in a cycle.
     pub(super) batch: usize,
     /// Share of the waiting without work that long work hides.
@@ -68,13 +70,7 @@ pub(super) struct ProgressEvidence {
 /// Returns how messages make progress, or the reason why the evidence does not decide, with advice.
 pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
     let ProgressEvidence { hidden, hidden_of_trip: of_trip, .. } = evidence;
-    let Some(ci) = hidden.ci else {
-        return Err(format!(
-            "{} with a value {} too few for an interval: use --launches 9 or more",
-            counted(hidden.launches, "launch", "launches"),
-            if hidden.launches == 1 { "is" } else { "are" }
-        ));
-    };
+    let Some(ci) = hidden.ci else { return Err(too_few(evidence)) };
     if ci.lo > NONE && is_too_little(evidence) {
         return Err(too_little(evidence));
     }
@@ -98,6 +94,22 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
         };
     }
     Err(undecided(evidence, ci))
+}
+
+fn too_few(evidence: &ProgressEvidence) -> String {
+    let with_value = evidence.hidden.launches;
+    let are = if with_value == 1 { "is" } else { "are" };
+    let without = match evidence.launches.saturating_sub(with_value) {
+        0 => String::new(),
+        count => format!(
+            " ({} had cycles without work so slow that no work was twice as long: is the machine busy?)",
+            counted(count, "other", "others")
+        ),
+    };
+    format!(
+        "{} with a value {are} too few for an interval{without}: use --launches 9 or more",
+        counted(with_value, "launch", "launches")
+    )
 }
 
 /// Reports that a message takes hardly longer than its posting, and that work removes no more than
@@ -240,6 +252,8 @@ mod tests {
         let without = Quantity { value: Some(0.95), ci: None, launches: 2 };
         let why = judge(&ProgressEvidence { hidden: without, ..ProgressEvidence::default() }).unwrap_err();
         assert_eq!(why, "2 launches with a value are too few for an interval: use --launches 9 or more");
+        let slow = ProgressEvidence { launches: 9, hidden: without, ..ProgressEvidence::default() };
+        assert!(judge(&slow).unwrap_err().contains("(7 others had cycles without work so slow"));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Strata {
         let is_at_main_pace = |probe: &&Probe| is_at_main_pace(&main_paces, probe);
         let (least, launches) = by_bounce(probes().filter(is_at_main_pace));
         let probed = probes().filter(|probe| probe.distance() != Distance::Unknown).count();
-        let changed = probed - launches.iter().max().copied().unwrap_or(probed);
+        let changed = probed - launches.iter().max().copied().unwrap_or(0);
         let steady =
             Self { least, launches, main_paces, with_unsteady: false, is_undivided: false, probed, changed };
         if layers.iter().all(|probes| steady.has_interval(probes)) {

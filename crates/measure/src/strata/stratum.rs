@@ -86,6 +86,13 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         doubts.push(Doubt::new("pace_changed", text));
     }
     let headline = strata.iter().find(|stratum| stratum.is_headline);
+    if let Some(moved) = headline.filter(|headline| headline.name == "moved") {
+        let text = format!(
+            "the processors were moved during all of the {} launches behind the figures: they are of no one distance",
+            moved.launches
+        );
+        doubts.push(Doubt::new("processors_moved", text));
+    }
     if let Some(mixed) =
         headline.filter(|headline| headline.unsteady as f64 > UNSTEADY * headline.launches as f64)
     {

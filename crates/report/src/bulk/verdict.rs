@@ -58,6 +58,11 @@ fn carried(verb: &str, carried: &Carried) -> String {
             "whether {verb} can be overlapped is not known: something else than bytes paces the stream"
         );
     }
+    if carried.per_byte.status == Status::Unobservable {
+        return format!(
+            "whether {verb} can be overlapped is not known: too few sizes tell what it takes the processor"
+        );
+    }
     let (Some(share), Some(ci)) = (carried.share, carried.share_ci) else {
         return format!("whether {verb} can be overlapped is not known from so few launches");
     };

@@ -5,9 +5,14 @@ use super::candidates::{self, Candidate};
 use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
 use crate::logp::PLATEAU;
 use netdyno_measure::record::{LayerResult, Status};
-use netdyno_measure::stats::{Interval, median_interval_of_sorted, quantile_of_sorted, sorted};
+use netdyno_measure::stats::{
+    Interval, median_interval_of_sorted, quantile_of_sorted, sorted, widening_by_drift,
+};
 use netdyno_measure::strata::Stratum;
 use netdyno_measure::unpaired;
+
+/// The units of figures that are costs.
+const COSTS: [&str; 2] = ["ns", "ns_per_byte"];
 
 /// Compares two results.
 pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
@@ -92,13 +97,18 @@ fn known(launches: &[Option<f64>]) -> Vec<f64> {
     launches.iter().copied().flatten().collect()
 }
 
-/// Returns the median ratio over the paired launches and its interval, as in the record's own ratios.
+/// Returns the median ratio over the paired launches, in their order, and its interval, as in the record's own ratios.
 fn paired(a: &[Option<f64>], b: &[Option<f64>], confidence: f64) -> Option<(f64, Option<Interval>)> {
     let pairs =
         a.iter().zip(b).map(|(a, b)| Some((*b)? / (*a)?).filter(|_| *a > Some(0.0) && *b > Some(0.0)));
-    let ratios = sorted(pairs.collect::<Option<Vec<f64>>>()?);
-    (!ratios.is_empty())
-        .then(|| (quantile_of_sorted(&ratios, 0.5), median_interval_of_sorted(&ratios, confidence)))
+    let in_order = pairs.collect::<Option<Vec<f64>>>()?;
+    let ratios = sorted(in_order.iter().copied());
+    if ratios.is_empty() {
+        return None;
+    }
+    let ratio = quantile_of_sorted(&ratios, 0.5);
+    let ci = median_interval_of_sorted(&ratios, confidence);
+    Some((ratio, ci.map(|ci| ci.widened(ratio, widening_by_drift(&in_order)))))
 }
 
 fn change(ci: Option<Interval>) -> Change {
@@ -110,11 +120,12 @@ fn change(ci: Option<Interval>) -> Change {
     }
 }
 
-/// Judges a ratio against a limit. Every parameter is a cost, so that larger is worse.
+/// Judges a ratio against a limit. Times are costs, so that larger is worse. A share is not judged: of one, larger may be
+/// better.
 fn verdict(compared: &Compared, limit: f64) -> Verdict {
     match (compared.ratio, compared.ratio_ci) {
         (None, _) => Verdict::NotJudged,
-        _ if compared.parameter == PLATEAU => Verdict::NotJudged,
+        _ if compared.parameter == PLATEAU || !COSTS.contains(&&*compared.unit) => Verdict::NotJudged,
         (Some(_), None) => Verdict::Undecided,
         (Some(_), Some(ci)) if ci.lo > limit => Verdict::Fail,
         (Some(_), Some(ci)) if ci.hi < limit => Verdict::Pass,
@@ -142,12 +153,16 @@ mod tests {
     use netdyno_measure::record::Status;
 
     fn judged(ci: Option<[f64; 2]>, limit: f64) -> Verdict {
+        judged_in("ns", ci, limit)
+    }
+
+    fn judged_in(unit: &str, ci: Option<[f64; 2]>, limit: f64) -> Verdict {
         let figure =
             super::super::SideFigure { status: Status::Measured, value: Some(1.0), ci: None, launches: 9 };
         let compared = Compared {
             parameter: "rtt".into(),
             size_bytes: 32,
-            unit: "ns".into(),
+            unit: unit.into(),
             a: figure,
             b: figure,
             ratio: Some(1.0),
@@ -166,6 +181,22 @@ mod tests {
         assert_eq!(judged(Some([1.01, 1.04]), 1.05), Verdict::Pass);
         assert_eq!(judged(Some([0.5, 0.6]), 1.0), Verdict::Pass);
         assert_eq!(judged(None, 1.05), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_share_is_no_cost() {
+        assert_eq!(judged_in("share", Some([1.06, 1.2]), 1.05), Verdict::NotJudged);
+        assert_eq!(judged_in("ns_per_byte", Some([1.06, 1.2]), 1.05), Verdict::Fail);
+    }
+
+    #[test]
+    fn ratios_that_drift_say_less() {
+        let drifting: Vec<Option<f64>> =
+            (0..28).map(|nth| Some(1.1 + 0.05 * (f64::from(nth) / 4.0).sin())).collect();
+        let mut mixed = drifting.clone();
+        fastrand::Rng::with_seed(1).shuffle(&mut mixed);
+        let width = |b: &[Option<f64>]| paired(&[Some(1.0); 28], b, 0.95).unwrap().1.unwrap().half_width();
+        assert!(width(&drifting) > 2.5 * width(&mixed));
     }
 
     #[test]

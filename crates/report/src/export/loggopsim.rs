@@ -82,12 +82,14 @@ fn parameters(curve: &Curve, unit: TimeUnit, notes: &mut Vec<String>) -> Result<
         notes.extend(rounding(name, ns * unit.per_ns(), value, unit));
         Ok(value)
     };
-    let o = rounded("o", (small.o_s_ns + small.o_r_ns) / 2.0)?;
     let (g_ns, g_note) = gap(small, &curve.layer);
-    let g = rounded("g", g_ns)?;
     let (per_byte_ns, per_byte_note) = gap_per_byte(curve);
-    let per_byte = rounded("G", per_byte_ns)?;
     let (o_per_byte_ns, o_per_byte_note) = overhead_per_byte(curve);
+    // The simulator adds the time of the further bytes to o and g, which were measured with these bytes.
+    let further = small.size_bytes.saturating_sub(1) as f64;
+    let o = rounded("o", ((small.o_s_ns + small.o_r_ns) / 2.0 - further * o_per_byte_ns).max(0.0))?;
+    let g = rounded("g", (g_ns - further * per_byte_ns).max(0.0))?;
+    let per_byte = rounded("G", per_byte_ns)?;
     let o_per_byte = rounded("O", o_per_byte_ns)?;
     let without = LogGops { L: 0, o, g, G: per_byte, O: o_per_byte };
     let one_way = small.one_way_ns * unit.per_ns();

@@ -2,7 +2,8 @@
 //!
 //! No statement goes beyond its interval. A dial whose slope may be 0 has no significant effect. A value at
 //! which the program is slower stands beside the values between which it lies. Dials whose values do not
-//! differ significantly share their place.
+//! differ significantly share their place. Values that are added to the link do not compare with values that the link
+//! is set to.
 
 use super::value;
 use netdyno_measure::show::{Percent, round_rate};
@@ -32,15 +33,18 @@ fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
     let reach = |dial: &Dial<'_>| dial.reach();
     felt.sort_by(|a, b| earlier(reach(a).at).total_cmp(&earlier(reach(b).at)));
     let Some(first) = felt.first() else { return Vec::new() };
-    let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
-    // A dial whose range begins before the range of the first dial ends may be the more sensitive one.
-    let end = earlier(reach(first).latest);
-    let alike = felt.iter().skip(1).take_while(|dial| earlier(reach(dial).earliest) <= end).count() + 1;
     let named = |dials: &[Dial<'_>], separator: &str| {
         let each: Vec<String> =
             dials.iter().map(|dial| format!("{}: {}", dial.swept.dial, dial.slower())).collect();
         each.join(separator)
     };
+    if felt.iter().any(|dial| dial.swept.adds != first.swept.adds) {
+        return vec![format!("sensitive to {}", named(&felt, ", to "))];
+    }
+    let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
+    // A dial whose range begins before the range of the first dial ends may be the more sensitive one.
+    let end = earlier(reach(first).latest);
+    let alike = felt.iter().skip(1).take_while(|dial| earlier(reach(dial).earliest) <= end).count() + 1;
     let head = if are_compared { "most sensitive to" } else { "sensitive to" };
     let mut parts = vec![format!("{head} {}", named(&felt[..alike], " and, not told apart from it, to "))];
     if alike < felt.len() {
@@ -136,27 +140,39 @@ impl Dial<'_> {
         format!("{} slower at {}{between}", Percent(SLOWER), self.named(at))
     }
 
-    /// Describes a dial whose slope may be 0.
+    /// Describes a dial that does not slow the program down significantly.
     fn without_effect(&self) -> String {
         let name = &self.swept.dial;
-        match self.last().and_then(|last| self.slowdown(last)) {
-            None => format!("{name} was not compared with the link as it is"),
-            Some(slowdown) if slowdown.most <= 1.0 + MATTERS => {
-                format!("{name} does not matter {}", self.up_to_last())
-            }
-            Some(slowdown) => format!(
-                "no effect of {name} can be told {} (at most {} slower)",
-                self.up_to_last(),
-                Percent(slowdown.most - 1.0)
+        let turned = self.swept.points.iter().filter(|point| point.value > 0.0);
+        let slowdowns: Vec<Slowdown> = turned.filter_map(|point| self.slowdown(point)).collect();
+        let most = slowdowns.iter().map(|slowdown| slowdown.most).max_by(f64::total_cmp);
+        let least = slowdowns.iter().map(|slowdown| slowdown.most).min_by(f64::total_cmp);
+        let Some((most, least)) = most.zip(least) else {
+            return format!("{name} was not compared with the link as it is");
+        };
+        let up_to_last = self.up_to_last();
+        match least < 1.0 - MATTERS {
+            // Nothing that a dial does makes a program faster.
+            true => format!(
+                "with {name} {up_to_last} the program was faster, by {} at some value: something else changed it",
+                Percent(1.0 - least)
             ),
+            false if most <= 1.0 + MATTERS => format!("{name} does not matter {up_to_last}"),
+            false => {
+                format!(
+                    "no effect of {name} can be told {up_to_last} (at most {} slower)",
+                    Percent(most - 1.0)
+                )
+            }
         }
     }
 
     /// Describes the effect of the gap per byte. It is a bandwidth if the dial sets it. A value added to
     /// the link's own gap has no known bandwidth.
     fn bandwidth(&self) -> String {
+        let level = 1.0 - MATTERS..=1.0 + MATTERS;
         let does_not_matter =
-            |point: &&Point| self.slowdown(point).is_some_and(|slowdown| slowdown.most <= 1.0 + MATTERS);
+            |point: &&Point| self.slowdown(point).is_some_and(|slowdown| level.contains(&slowdown.most));
         let turned = self.swept.points.iter().filter(|point| point.value > 0.0);
         let last_without = turned.take_while(does_not_matter).last();
         let without =

@@ -104,6 +104,27 @@ fn dials_that_are_not_told_apart_share_their_place() {
 }
 
 #[test]
+fn every_value_counts_where_a_dial_does_not_matter() {
+    let resonance = |ns: f64| if ns == 20e3 { 1.3 } else { 1.0 };
+    let text = verdict(&sweep(&[("latency", &TIMES, true, &resonance)], 0.001));
+    assert!(text.starts_with("no effect of latency can be told up to +80 µs (at most 30"), "{text}");
+    let faster = |ns: f64| 1.0 - 0.5 * ns / 80e3;
+    let text = verdict(&sweep(&[("latency", &TIMES, true, &faster)], 0.001));
+    assert!(text.starts_with("with latency up to +80 µs the program was faster, by 50 %"), "{text}");
+}
+
+#[test]
+fn added_values_and_set_values_have_no_order() {
+    let felt = |ns: f64| 1.0 + 0.1 * ns / 31e3;
+    let text =
+        verdict(&sweep(&[("latency", &TIMES, true, &felt), ("send-gap", &TIMES, false, &felt)], 0.001));
+    assert!(
+        text.starts_with("sensitive to ") && text.contains(", to ") && !text.contains("less to"),
+        "{text}"
+    );
+}
+
+#[test]
 fn messages_of_every_size_end_in_what_they_come_to() {
     let carried = "o_s=30ns,o_r=40ns,g=20ns,L=100ns,O_s=0.08ns/B,noise=0.03";
     let record = support::record(vec![

@@ -268,6 +268,7 @@ fn crowd(launch: usize, procs: usize) -> CrowdData {
         bisected_by: Bisected::Processors,
         rounds: vec![round; 3],
         preemptions: Some(3),
+        requesting_ns: 1e9,
     }
 }
 
@@ -362,7 +363,11 @@ pub fn sweep(dials: &[Dial<'_>], noise: f64, seed: u64) -> Sweep {
                     value,
                     repetition,
                     metric: takes(value) * (1.0 + noise * (random.f64() - 0.5)),
-                    counted: MessageCounts { most_sent: 10, most_bytes: 1000, ..MessageCounts::default() },
+                    counted: MessageCounts {
+                        most_sent: 10,
+                        most_further_bytes: 1000,
+                        ..MessageCounts::default()
+                    },
                     ..Run::default()
                 });
             }

@@ -39,29 +39,35 @@ impl Journal {
         let mut file = Locked::open(path, &bad)?;
         let mut text = String::new();
         file.0.read_to_string(&mut text).map_err(bad)?;
-        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let mut lines = rest.split_inclusive('\n').peekable();
-        let noted: Option<Of> = lines.peek().and_then(|line| serde_json::from_str(line.trim_end()).ok());
-        let mut good = if first.is_empty() { 0 } else { first.len() + 1 };
+        // A command that was killed as it began has left a part of the first line, or nothing.
+        let is_new = !text.contains('\n') && plan.starts_with(&text);
+        let whole = if is_new { "" } else { &text[..] };
+        let mut lines = whole.split_inclusive('\n').filter(|line| line.ends_with('\n')).peekable();
+        let first = lines.next().unwrap_or_default();
+        let noted: Option<Of> = lines.peek().and_then(|line| serde_json::from_str(line).ok());
+        let mut good = first.len();
         if noted.is_some() {
             good += lines.next().map_or(0, str::len);
         }
+        let is_identified = noted.is_some();
         let changes = noted.map_or(Vec::new(), |noted| noted.of.changes(identity));
-        if !first.is_empty() && (first != plan || !changes.is_empty()) {
+        if !is_new && (first.trim_end_matches('\n') != plan || !changes.is_empty()) {
             return Err(of_another(path, &changes));
         }
         let mut runs = Vec::new();
         for line in lines {
-            match serde_json::from_str(line.trim_end()) {
-                Ok(run) if line.ends_with('\n') => runs.push(run),
-                _ => break,
+            match serde_json::from_str(line) {
+                Ok(run) => runs.push(run),
+                Err(_) => break,
             }
             good += line.len();
         }
         file.0.set_len(good as u64).and_then(|()| file.0.seek(SeekFrom::End(0))).map_err(bad)?;
-        let mut journal = Self { path: path.into(), file, runs, is_new: first.is_empty() };
-        if journal.is_new {
+        let mut journal = Self { path: path.into(), file, runs, is_new };
+        if is_new {
             journal.write(plan)?;
+        }
+        if !is_identified && journal.runs.is_empty() {
             journal.write_json(&Of { of: identity.clone() })?;
         }
         Ok(journal)
@@ -91,10 +97,11 @@ impl Journal {
         self.write(&line)
     }
 
+    /// Writes a line in one piece: a line without its end counts as none.
     fn write(&mut self, line: &str) -> Result<(), Fault> {
-        writeln!(self.file.0, "{line}").and_then(|()| self.file.0.sync_data()).map_err(|error| {
-            Fault::Failed(format!("cannot write the journal {}: {error}", self.path.display()))
-        })
+        self.file.0.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.0.sync_data()).map_err(
+            |error| Fault::Failed(format!("cannot write the journal {}: {error}", self.path.display())),
+        )
     }
 }
 
@@ -195,6 +202,56 @@ mod tests {
         let run = serde_json::to_string(&Run::default()).unwrap();
         fs::write(&path, format!("plan\n{run}\n{run}\n")).unwrap();
         assert_eq!(Journal::open(&path, "plan", &of("1")).unwrap().runs().len(), 2);
+    }
+
+    /// Wherever the first two lines are cut, they are written again; a run without its end counts as none.
+    #[test]
+    fn a_journal_cut_anywhere_is_of_the_same_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path, "plan", &of("1")).unwrap();
+        journal.note(Run::default()).unwrap();
+        drop(journal);
+        let whole = fs::read_to_string(&path).unwrap();
+        for cut in 0..=whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let mut journal = Journal::open(&path, "plan", &of("1")).unwrap();
+            assert_eq!(journal.runs().len(), usize::from(cut == whole.len()), "{cut}");
+            if journal.runs().is_empty() {
+                journal.note(Run::default()).unwrap();
+            }
+            drop(journal);
+            assert_eq!(fs::read_to_string(&path).unwrap(), whole, "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_journal_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes");
+        for text in ["\n", "\nbuy milk\n", "plane", "pl\n", "{}"] {
+            fs::write(&path, text).unwrap();
+            assert!(refusal(&path, "plan", &of("1")).contains("is of another sweep"), "{text:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    /// The values of dials are compared after they have been read.
+    #[test]
+    fn a_value_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::open(&path, "plan", &of("1")).unwrap();
+        let values = [
+            1_900.000_000_000_000_2,
+            3_800.000_000_000_000_5,
+            1.400_000_000_000_000_1,
+            92_399.999_999_999_99,
+        ];
+        values.iter().for_each(|&value| journal.note(Run { value, ..Run::default() }).unwrap());
+        drop(journal);
+        let journal = Journal::open(&path, "plan", &of("1")).unwrap();
+        assert!(journal.runs().iter().map(|run| run.value).eq(values));
     }
 
     fn of(seed: &str) -> Identity {

@@ -9,7 +9,7 @@ use crate::options::headings::{HOW_PRECISELY, OUTPUT};
 use crate::options::output::{Format, OutputArgs};
 use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
-use crate::program::apparatus::Apparatus;
+use crate::program::apparatus::{Apparatus, provider_of};
 use crate::program::child::{spawn, wait};
 use crate::program::dials::{self, EachDial};
 use crate::program::ledger::{Ledger, Rank};
@@ -198,16 +198,13 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
         )));
     }
     let progress = Progress::new();
-    let mut provider = None;
     for (nth, step) in steps.iter().enumerate().skip(journal.runs().len()) {
         interrupt.check().map_err(|fault| stopped(fault, args))?;
         progress.show(nth as f64 / steps.len() as f64, &doing(step));
-        let (run, over) = once(args, step, &own, &interrupt).map_err(|fault| stopped(fault, args))?;
-        provider = over;
-        journal.note(run)?;
+        journal.note(once(args, step, &own, &interrupt).map_err(|fault| stopped(fault, args))?)?;
     }
     drop(progress);
-    let sweep = result(args, &grids, journal.runs(), provider, began);
+    let sweep = result(args, &grids, journal.runs(), began);
     let text = render_sweep(&sweep, format.unwrap_or(Format::Table))?;
     match &args.output.out {
         Some(file) => write_whole(file, &text)?,
@@ -302,13 +299,8 @@ fn identity(args: &SweepArgs, grids: &[&Grid]) -> Identity {
     Identity::new(&asked, &args.program.command)
 }
 
-/// Performs one run. Also returns the provider that carried its messages.
-fn once(
-    args: &SweepArgs,
-    step: &Step<'_>,
-    own: &Own,
-    interrupt: &Interrupt,
-) -> Result<(Run, Option<String>), Fault> {
+/// Performs one run.
+fn once(args: &SweepArgs, step: &Step<'_>, own: &Own, interrupt: &Interrupt) -> Result<Run, Fault> {
     let dials = step.grid.map_or(Dials::NONE, |grid| Dials::NONE.with(grid.dial, grid.setting(step.value)));
     let setting = DialSetting { dials, own: *own, capacity: 0 };
     let apparatus = Apparatus::prepare(&args.route.plan(vec![setting]), args.route.provider())?;
@@ -318,7 +310,7 @@ fn once(
     command.stdin(std::process::Stdio::null());
     command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
     let began = Instant::now();
-    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt)?;
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, None)?;
     let wall_s = began.elapsed().as_secs_f64();
     interrupt.check()?;
     let said = said(&mut output).map_err(unread)?;
@@ -339,7 +331,7 @@ fn once(
         None => wall_s,
         Some(pattern) => number(pattern, &said)?,
     };
-    let run = Run {
+    Ok(Run {
         dial: step.grid.map(|grid| grid.dial.name().to_owned()),
         value: step.value,
         repetition: step.repetition,
@@ -347,8 +339,7 @@ fn once(
         wall_s,
         counted: counted(&ledger),
         doubts: ledger.doubts(args.route.between()),
-    };
-    Ok((run, apparatus.provider().map(str::to_owned)))
+    })
 }
 
 fn said(output: &mut File) -> io::Result<String> {
@@ -380,10 +371,13 @@ fn counted(ledger: &Ledger) -> MessageCounts {
         most_sent: most(|rank| rank.sent + rank.one_sided),
         most_received: most(|rank| rank.received),
         most_bytes: most(|rank| rank.sent_bytes + rank.one_sided_bytes),
+        most_further_bytes: most(|rank| {
+            (rank.sent_bytes + rank.one_sided_bytes).saturating_sub(rank.sent + rank.one_sided)
+        }),
     }
 }
 
-fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<String>, began: String) -> Sweep {
+fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], began: String) -> Sweep {
     let environment = machine::environment(None);
     let mut sweep = Sweep {
         schema: SCHEMA.into(),
@@ -392,7 +386,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
         place: format!("{}, {}, {}", environment.host, environment.cpu_model, environment.kernel),
         command: args.program.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         command_line: machine::command_line(),
-        provider,
+        provider: provider_of(args.route.provider()),
         metric: args.metric.as_ref().map_or("wall time".into(), |pattern| pattern.to_string()),
         unit: if args.higher_is_better && args.unit == "s" { String::new() } else { args.unit.clone() },
         higher_is_better: args.higher_is_better,
@@ -403,13 +397,14 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
     };
     let link: Vec<f64> = runs.iter().filter(|run| run.dial.is_none()).map(|run| run.metric).collect();
     let (least, most) = link.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &m| (lo.min(m), hi.max(m)));
-    if most / least - 1.0 > SLOWDOWNS[0] {
+    if most / least - 1.0 > SLOWDOWNS[0] && least > 0.0 {
         let spread = Percent(most / least - 1.0);
         let text =
             format!("runs of the link as it is differ by {spread}: a slowdown that is less may be noise");
         sweep.doubts.push(text);
     }
-    sweep.dials = grids.iter().map(|grid| read(&subject(grid), runs, &sweep)).collect();
+    let is_of_all = args.route.between().is_none();
+    sweep.dials = grids.iter().map(|grid| read(&subject(grid, is_of_all), runs, &sweep)).collect();
     let mut of_runs: Vec<&String> = runs.iter().flat_map(|run| &run.doubts).collect();
     of_runs.sort();
     of_runs.dedup_by_key(|text| text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned());
@@ -417,8 +412,10 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], provider: Option<Stri
     sweep
 }
 
-fn subject(grid: &Grid) -> SweptDial {
+/// Returns what is known of a dial beside its runs. `is_of_all` tells that the messages of all ranks are dialled.
+fn subject(grid: &Grid, is_of_all: bool) -> SweptDial {
     let counts = match grid.dial.effect() {
+        _ if !is_of_all => Counts::Nothing,
         Effect::Latency => Counts::Nothing,
         Effect::Overhead(LinkEnd::Sender) | Effect::Gap(LinkEnd::Sender) => Counts::Sent,
         Effect::Overhead(LinkEnd::Receiver) | Effect::Gap(LinkEnd::Receiver) => Counts::Received,

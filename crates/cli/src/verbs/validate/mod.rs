@@ -14,7 +14,10 @@ use crate::program::ledger::Ledger;
 use crate::program::route::RouteArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::voice::note;
 use crate::verbs::Examples;
+use crate::verbs::validate::plain::Plain;
 use clap::Args;
 use netdyno_apparatus_fi::page::{CURRENT, DialSetting, FOLDER, NAME, Plan as Page};
 use netdyno_layers::catalogue::Layer;
@@ -107,6 +110,16 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
     }
     each_once("--dial", &args.dial, Dial::to_string)?;
+    if args.measuring.size.is_some() {
+        let text = "validate chooses the size of messages for each dial: leave --size away";
+        return Err(Fault::BadInput(text.into()));
+    }
+    if args.over.takes_dials()
+        && let Some(option) = args.route.first_chosen()
+    {
+        let text = format!("{option} is for a program over MPI: leave it away for {}", args.over);
+        return Err(Fault::BadInput(text));
+    }
     let method = Validating::new(args);
     if args.measuring.waits().len() > 1 {
         return Err(Fault::BadInput("validate waits one way: name one of them with --wait".into()));
@@ -120,6 +133,9 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     if args.over.takes_dials() {
         return of_ours(&mut campaign, &page, &sink);
     }
+    // A netdyno that was itself started by a launcher cannot start another one.
+    let plain =
+        args.measuring.launcher.as_ref().map(|launcher| Plain::new(launcher, &args.route)).transpose()?;
     let apparatus = Apparatus::prepare(&page, args.route.provider())?;
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
@@ -130,7 +146,10 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     {
         return Err(Fault::Failed(text));
     }
-    let programs = of_programs(args)?;
+    let programs = match plain.filter(|_| record.interrupted.is_none()) {
+        Some(plain) => of_programs(&plain, args, &mut record)?,
+        None => Vec::new(),
+    };
     for result in &mut record.results {
         result.doubts.extend(doubts_of_programs(&programs));
         if let Found::Validate(found) = &mut result.found {
@@ -144,14 +163,30 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     write(&mut record, &sink)
 }
 
-/// Measures plain MPI programs over dials if a launcher can start them. A netdyno that was itself started by
-/// a launcher cannot start another one.
-fn of_programs(args: &ValidateArgs) -> Result<Vec<Program>, Fault> {
-    let measuring = &args.measuring;
-    let pairs = usize::from(measuring.launches);
-    measuring.launcher.as_ref().map_or(Ok(Vec::new()), |launcher| {
-        plain::measure(launcher, &args.route, &args.dial, pairs, measuring.confidence)
-    })
+/// Measures plain MPI programs over dials. An error or a signal must not lose what was measured before: the record has a
+/// doubt then.
+fn of_programs(plain: &Plain<'_>, args: &ValidateArgs, record: &mut Record) -> Result<Vec<Program>, Fault> {
+    let Measuring { launches, confidence, .. } = args.measuring;
+    let interrupt = Interrupt::catch()?;
+    let mut programs = Vec::new();
+    let why = match plain.measure(&args.dial, launches.into(), confidence, &interrupt, &mut programs) {
+        Ok(()) => return Ok(programs),
+        Err(Fault::Interrupted(signal)) => {
+            record.interrupted = Some(signal);
+            record.doubts.push(Doubt::new(
+                "interrupted",
+                format!("signal {signal} interrupted the plain MPI programs"),
+            ));
+            return Ok(programs);
+        }
+        Err(Fault::BadInput(text) | Fault::Failed(text) | Fault::Ended(_, text)) => text,
+        Err(other) => return Err(other),
+    };
+    note(&format!("the plain MPI programs have not all been measured: {why}"));
+    record
+        .doubts
+        .push(Doubt::new("programs_failed", format!("not all plain MPI programs were measured: {why}")));
+    Ok(programs)
 }
 
 /// Writes the record. Its figures of the link are those of small messages.
@@ -316,7 +351,9 @@ fn shuffle(order: &mut [usize], seed: u64) {
 
 /// Returns the parameters of the unmodified link for small messages.
 fn of_link(grids: &[Grid], launches: &[Dialled], confidence: f64) -> Parameters {
-    let small = launches.iter().filter(|launch| grids[launch.dial].size_bytes() == SIZE_BYTES);
+    let is_small =
+        |launch: &&Dialled| grids.get(launch.dial).is_some_and(|grid| grid.size_bytes() == SIZE_BYTES);
+    let small = launches.iter().filter(is_small);
     let per_launch: Vec<Vec<Block>> = small
         .map(|launch| launch.blocks.iter().copied().filter(|block| block.wanted_ns == 0.0).collect())
         .collect();

@@ -5,9 +5,11 @@
 //! LogGP model: an operation with one message at a time in a direction pays each dial once.
 
 use crate::program::apparatus::Apparatus;
+use crate::program::child::{spawn, wait};
 use crate::program::guard::GuardedFolder;
 use crate::program::route::RouteArgs;
 use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::voice::note;
 use netdyno_apparatus_fi::page::{DialSetting, Plan};
 use netdyno_job::launcher::Launcher;
@@ -20,13 +22,17 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Source of the program.
 const SOURCE: &str = include_str!("../../../programs/patterns.c");
 /// Number of operations of each kind in a launch.
 const OPERATIONS: usize = 200;
+/// The longest time of a launch, which takes seconds.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// Operations of the program at one dial setting.
 struct Case {
@@ -82,54 +88,99 @@ impl Case {
     }
 }
 
-/// Runs the programs `pairs` times, each time with the dial and without it.
-pub fn measure(
-    launcher: &Launcher,
-    route: &RouteArgs,
-    dials: &[Dial],
-    pairs: usize,
-    confidence: f64,
-) -> Result<Vec<Program>, Fault> {
-    let folder = GuardedFolder::new().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
-    let binary = compile(folder.path(), launcher)?;
-    let mut all = Vec::new();
-    let measured = Dial::ALL.into_iter().filter(|dial| dials.is_empty() || dials.contains(dial));
-    for case in measured.flat_map(cases) {
-        note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
-        let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
-        for nth in 0..pairs {
-            let run = |is_dialled| once(&case, launcher, route, &binary, is_dialled);
-            // The order alternates, so that a drift of the machine does not always affect the same half of a
-            // pair.
-            let (link, dialled) = if nth % 2 == 0 {
-                let link = run(false)?;
-                (link, run(true)?)
-            } else {
-                let dialled = run(true)?;
-                (run(false)?, dialled)
-            };
-            for (key, link_ns) in link {
-                if let Some(&dialled_ns) = dialled.get(&key) {
-                    seen.entry(key).or_default().push([link_ns, dialled_ns]);
+/// The compiled program.
+pub struct Plain<'a> {
+    launcher: &'a Launcher,
+    route: &'a RouteArgs,
+    binary: PathBuf,
+    /// Holds the program.
+    _folder: GuardedFolder,
+}
+
+impl<'a> Plain<'a> {
+    /// Compiles the program.
+    pub fn new(launcher: &'a Launcher, route: &'a RouteArgs) -> Result<Self, Fault> {
+        let folder =
+            GuardedFolder::new().map_err(|error| Fault::Failed(format!("cannot compile: {error}")))?;
+        let binary = compile(folder.path(), launcher)?;
+        Ok(Self { launcher, route, binary, _folder: folder })
+    }
+
+    /// Runs the program `pairs` times for each case of the dials, each time with the dial and without it. Adds the
+    /// results to `all` as they come, so that an error loses none.
+    pub fn measure(
+        &self,
+        dials: &[Dial],
+        pairs: usize,
+        confidence: f64,
+        interrupt: &Interrupt,
+        all: &mut Vec<Program>,
+    ) -> Result<(), Fault> {
+        let measured = Dial::ALL.into_iter().filter(|dial| dials.is_empty() || dials.contains(dial));
+        for case in measured.flat_map(cases) {
+            note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
+            let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
+            for nth in 0..pairs {
+                let run = |is_dialled| self.once(&case, is_dialled, interrupt);
+                // The order alternates, so that a drift of the machine does not always affect the same half of a
+                // pair.
+                let (link, dialled) = if nth % 2 == 0 {
+                    let link = run(false)?;
+                    (link, run(true)?)
+                } else {
+                    let dialled = run(true)?;
+                    (run(false)?, dialled)
+                };
+                for (key, link_ns) in link {
+                    if let Some(&dialled_ns) = dialled.get(&key) {
+                        seen.entry(key).or_default().push([link_ns, dialled_ns]);
+                    }
+                }
+            }
+            for pattern in case.patterns {
+                for &size_bytes in case.sizes {
+                    let pairs = seen.remove(&((*pattern).to_owned(), size_bytes)).unwrap_or_default();
+                    let known = Program {
+                        pattern: (*pattern).into(),
+                        size_bytes,
+                        dial: case.dial.name().into(),
+                        setting: Spelled(case.dial, case.setting).to_string(),
+                        wanted_ns: case.wanted_ns(pattern, size_bytes),
+                        ..Program::default()
+                    };
+                    all.push(program(known, &pairs, case.adds(), confidence));
                 }
             }
         }
-        for pattern in case.patterns {
-            for &size_bytes in case.sizes {
-                let pairs = seen.remove(&((*pattern).to_owned(), size_bytes)).unwrap_or_default();
-                let known = Program {
-                    pattern: (*pattern).into(),
-                    size_bytes,
-                    dial: case.dial.name().into(),
-                    setting: Spelled(case.dial, case.setting).to_string(),
-                    wanted_ns: case.wanted_ns(pattern, size_bytes),
-                    ..Program::default()
-                };
-                all.push(program(known, &pairs, case.adds(), confidence));
-            }
-        }
+        Ok(())
     }
-    Ok(all)
+
+    /// Runs one launch and returns the time of each operation, in nanoseconds.
+    fn once(
+        &self,
+        case: &Case,
+        is_dialled: bool,
+        interrupt: &Interrupt,
+    ) -> Result<BTreeMap<(String, usize), f64>, Fault> {
+        let apparatus = Apparatus::prepare(&case.plan(self.route, is_dialled), self.route.provider())?;
+        let sizes: Vec<String> = case.sizes.iter().map(usize::to_string).collect();
+        let mut program = Command::new(&self.binary);
+        program.args([case.patterns.join(","), case.operations.to_string(), sizes.join(",")]);
+        let mut command = self.launcher.command(2, &program);
+        let variables: Vec<(&str, OsString)> = apparatus.variables();
+        let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("a plain MPI program: {why}"));
+        let mut output = tempfile::tempfile().map_err(|error| failed(&error))?;
+        let into = output.try_clone().map_err(|error| failed(&error))?;
+        command.envs(variables).stdin(Stdio::null()).stdout(into).stderr(Stdio::null());
+        let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, Some(LONGEST))?;
+        interrupt.check()?;
+        if !status.success() {
+            return Err(failed(&status));
+        }
+        let mut said = Vec::new();
+        output.rewind().and_then(|()| output.read_to_end(&mut said)).map_err(|error| failed(&error))?;
+        Ok(read(&String::from_utf8_lossy(&said)))
+    }
 }
 
 /// Compiles the program with the MPI's compiler: the one that the user named, or the one beside the launcher.
@@ -149,29 +200,6 @@ fn compile(folder: &Path, launcher: &Launcher) -> Result<PathBuf, Fault> {
         return Err(failed(&said.lines().next().unwrap_or("it said nothing")));
     }
     Ok(binary)
-}
-
-/// Runs one launch and returns the time of each operation, in nanoseconds.
-fn once(
-    case: &Case,
-    launcher: &Launcher,
-    route: &RouteArgs,
-    binary: &Path,
-    is_dialled: bool,
-) -> Result<BTreeMap<(String, usize), f64>, Fault> {
-    let apparatus = Apparatus::prepare(&case.plan(route, is_dialled), route.provider())?;
-    let sizes: Vec<String> = case.sizes.iter().map(usize::to_string).collect();
-    let mut program = Command::new(binary);
-    program.args([case.patterns.join(","), case.operations.to_string(), sizes.join(",")]);
-    let mut command = launcher.command(2, &program);
-    let variables: Vec<(&str, OsString)> = apparatus.variables();
-    command.envs(variables).stdin(Stdio::null());
-    let failed = |why: &dyn std::fmt::Display| Fault::Failed(format!("a plain MPI program: {why}"));
-    let output = command.output().map_err(|error| failed(&error))?;
-    if !output.status.success() {
-        return Err(failed(&output.status));
-    }
-    Ok(read(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// Parses lines such as `pattern=exchange bytes=8 median_us=1.2 …`.
