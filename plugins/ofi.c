@@ -84,7 +84,7 @@ struct netdyno_channel {
     uint64_t next_key;
     uint32_t slots;
     struct line receives, sends;
-    struct operation *cancelling; /* the receive that was cancelled last */
+    struct operation *cancelling; /* the receive that is being cancelled */
     struct operation operations[]; /* receives, then sends */
 };
 
@@ -565,9 +565,10 @@ static int ofi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
 
     if (receive->state == WAITING)
         withdraw(&channel->receives, receive);
-    channel->cancelling = receive;
-    if (receive->state == POSTED)
+    if (receive->state == POSTED) {
+        channel->cancelling = receive;
         fi_cancel(&channel->endpoint->fid, &receive->context);
+    }
     while (receive->state == POSTED) {
         if (progress(channel))
             return -1;
@@ -576,6 +577,7 @@ static int ofi_cancel_receive(struct netdyno_channel *channel, uint32_t slot)
             return -1;
         }
     }
+    channel->cancelling = NULL;
     had_come = receive->state == DONE;
     receive->state = DONE;
     return had_come;

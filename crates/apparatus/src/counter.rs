@@ -102,10 +102,9 @@ impl Counter {
         self.state().show(count, ticks::glance())
     }
 
-    /// Changes the highest value shown, because the program sets the counter or adds to it.
-    fn change_shown(&self, change: impl FnOnce(u64) -> u64) {
-        let mut state = self.state();
-        state.shown = change(state.shown);
+    /// Resets the highest value shown, because the counter is set or added to.
+    fn forget_shown(&self) {
+        self.state().shown = 0;
     }
 
     /// Returns the provider's count.
@@ -172,10 +171,10 @@ entries! {
         hook: counter.hook,
         pass: { let theirs = counter.ops; call!(theirs.add(cntr, value)) },
         |provider| {
+            // Providers count by this function too, so that the value added says nothing of what to show.
+            counter.forget_shown();
             let theirs = counter.ops;
-            let result = provider.call(|| call!(theirs.add(cntr, value)));
-            counter.change_shown(|shown| shown.wrapping_add(value));
-            result
+            provider.call(|| call!(theirs.add(cntr, value)))
         },
     }
 
@@ -184,7 +183,7 @@ entries! {
         hook: counter.hook,
         pass: { let theirs = counter.ops; call!(theirs.set(cntr, value)) },
         |provider| {
-            counter.change_shown(|_| 0);
+            counter.forget_shown();
             let theirs = counter.ops;
             provider.call(|| call!(theirs.set(cntr, value)))
         },

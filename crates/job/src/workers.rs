@@ -20,8 +20,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
 
-/// Timeout for the remainder of a message after its first byte.
+/// Timeout for each read of the remainder of a message after its first byte.
 const REST_OF_MESSAGE: Duration = Duration::from_secs(10);
+/// Timeout for all of it: a peer that sends a byte now and then must not hold this side.
+const WHOLE_MESSAGE: Duration = Duration::from_secs(60);
 /// Time in which a worker must end by itself after its connection is closed.
 const GRACE: Duration = Duration::from_millis(500);
 /// Time in which a dismissed worker must close its layer.
@@ -205,11 +207,16 @@ impl Workers {
             return Ok(None);
         };
         let member = &mut self.members[rank];
-        let received = member.control.receive_within(REST_OF_MESSAGE);
+        let began = Instant::now();
+        let received = member.control.receive_within(WHOLE_MESSAGE);
         // Succeeds, because the system accepts timeouts on every socket.
         let _ = member.control.set_timeout(Some(REST_OF_MESSAGE));
         match received {
             Ok(message) => Ok(Some((rank, Event::Message(message)))),
+            Err(FrameError::Closed) if began.elapsed() >= WHOLE_MESSAGE => {
+                let error = FrameError::Malformed(format!("all of it has not come within {WHOLE_MESSAGE:?}"));
+                Err(WorkersError::Control { place: member.place(), error })
+            }
             Err(FrameError::Closed) => {
                 member.has_ended = true;
                 Ok(Some((rank, Event::Ended(member.end().map_err(WorkersError::Wait)?))))

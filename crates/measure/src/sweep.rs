@@ -152,11 +152,15 @@ pub struct Point {
     pub range: Interval,
     /// Slowdown relative to the unmodified link; 1 without a slowdown. Null if the metric of the link, or of the
     /// value, is 0.
-    #[serde(deserialize_with = "number_or_null")]
+    #[serde(default = "not_a_number", deserialize_with = "number_or_null")]
     #[schemars(with = "Option<f64>")]
     pub slowdown: f64,
     /// Number of runs.
     pub runs: usize,
+}
+
+fn not_a_number() -> f64 {
+    f64::NAN
 }
 
 /// Reads a number; null, as which JSON has every number that is not finite, as `NaN`.

@@ -9,7 +9,7 @@ use netdyno_measure::stats::median;
 use std::borrow::Cow;
 
 /// The name of the free work in comparisons.
-const FREE_WORK: &str = "free_work";
+pub(crate) const FREE_WORK: &str = "free_work";
 /// The largest number of columns of a table. A table omits further columns from the middle.
 const SHOWN: usize = 5;
 /// Widths of the columns: the name of a row, and a figure.

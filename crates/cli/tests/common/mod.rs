@@ -14,6 +14,7 @@ use netdyno_measure::record::Record;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 /// Two concurrent measurements take each other's processors.
 static PROCESSORS: RwLock<()> = RwLock::new(());
@@ -75,15 +76,12 @@ pub fn wait() -> &'static str {
     if processors > 1 { "spin" } else { "yield" }
 }
 
-/// The processor time of a process that certainly measures, in hundredths of a second. Its start takes a tenth of it.
-const WORK: u64 = 20;
-
-/// Reports whether a process has worked for so long that it certainly measures.
-pub fn has_worked(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The fields after the name in parentheses: the times in user mode and in the kernel are the 12th and the 13th.
-    let times = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>() >= WORK
+/// Reports whether the first thread of a process has had a processor for so long. A worker's start takes 10 to 20 ms of it,
+/// and that of a process with MPI up to 100 ms.
+pub fn has_worked(pid: u32, time: Duration) -> bool {
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let ran_ns = schedstat.split_whitespace().next().and_then(|ns| ns.parse().ok());
+    ran_ns.is_some_and(|ns| Duration::from_nanos(ns) >= time)
 }
 
 /// Reports whether a process is a worker, as the command starts for a launch.

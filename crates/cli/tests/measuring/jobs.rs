@@ -14,6 +14,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 const LONG: Duration = Duration::from_secs(60);
+/// The processor time of a process that has begun to measure.
+const WORK: Duration = Duration::from_millis(200);
 /// Arguments of a short measurement.
 const LITTLE: [&str; 10] =
     ["--wait", "yield", "--launches", "2", "--max-time", "4s", "--precision", "0.5", "--format", "json"];
@@ -245,7 +247,7 @@ fn kill_one(job: &mut Child, mark: &str, is_victim: impl Fn(u32) -> bool) -> Sha
             .into_iter()
             .filter(|pid| is_victim(number(*pid)))
             .max_by_key(|pid| number(*pid));
-        if let Some(last) = last.filter(|pid| has_worked(number(*pid))) {
+        if let Some(last) = last.filter(|pid| has_worked(number(*pid), WORK)) {
             let files = SharedFiles::of_process(number(last), SystemTime::UNIX_EPOCH);
             if kill_process(last, Signal::KILL).is_ok() {
                 return files;

@@ -28,6 +28,9 @@ const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
 const SHORT: [&str; 6] = ["--launches", "2", "--max-time", "4s", "--precision", "0.0001"];
 const LONG_LASTING: [&str; 6] = ["--launches", "50", "--max-time", "60s", "--precision", "0.0001"];
 
+/// The processor time of a worker that has begun to measure.
+const WORK: Duration = Duration::from_millis(50);
+
 fn record(output: Output) -> Record {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
@@ -56,7 +59,7 @@ fn worker_in_a_launch(client: &Child, served: &Served) -> u32 {
     let until = Instant::now() + LONG;
     loop {
         if let ([worker], [own]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..])
-            && [worker, own].into_iter().all(|pid| has_worked(*pid))
+            && [worker, own].into_iter().all(|pid| has_worked(*pid, WORK))
         {
             return *worker;
         }

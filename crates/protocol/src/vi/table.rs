@@ -41,6 +41,9 @@ struct Place<T> {
     thing: Option<T>,
 }
 
+/// The number of free slots from which on they are used again.
+const RESTING: usize = 256;
+
 /// A table of objects of one type under their handles.
 #[derive(Clone, Debug)]
 pub struct Table<H, T> {
@@ -75,7 +78,11 @@ impl<H: Copy + From<u32> + Into<u32>, T> Table<H, T> {
         if self.is_full() {
             return Err(Full);
         }
-        let at = match self.free.pop_front() {
+        // A slot rests for a while, so that it takes millions of turns until a handle comes again.
+        let is_rested = self.free.len() >= RESTING.min(self.most as usize / 2);
+        let is_needed = self.places.len() >= self.most as usize;
+        let rested = if is_rested || is_needed { self.free.pop_front() } else { None };
+        let at = match rested {
             Some(at) => usize::from(at),
             None => {
                 self.places.push(Place { generation: 0, thing: None });
@@ -152,6 +159,19 @@ mod tests {
             assert_eq!((table.get(next), table.count()), (Some(&thing), 1));
             assert_eq!(table.remove(next), Some(thing));
         }
+    }
+
+    #[test]
+    fn a_handle_comes_again_only_after_millions_of_turns() {
+        let mut table = Table::<Name, ()>::new(1 << 16);
+        let first = table.insert(()).unwrap();
+        table.remove(first).unwrap();
+        for _ in 0..200_000 {
+            let next = table.insert(()).unwrap();
+            assert_ne!(next.0, first.0);
+            table.remove(next).unwrap();
+        }
+        assert!(table.places.len() <= RESTING + 1);
     }
 
     #[test]

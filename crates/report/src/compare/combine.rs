@@ -4,6 +4,7 @@ use super::alike::Alike;
 use super::candidates::{self, Candidate};
 use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
 use crate::logp::PLATEAU;
+use crate::overlap::FREE_WORK;
 use netdyno_measure::record::{LayerResult, Status};
 use netdyno_measure::stats::{
     Interval, median_interval_of_sorted, quantile_of_sorted, sorted, widening_by_drift,
@@ -11,7 +12,7 @@ use netdyno_measure::stats::{
 use netdyno_measure::strata::Stratum;
 use netdyno_measure::unpaired;
 
-/// The units of figures that are costs.
+/// The units of figures that are costs, but for [`FREE_WORK`], of which more is better.
 const COSTS: [&str; 2] = ["ns", "ns_per_byte"];
 
 /// Compares two results.
@@ -120,12 +121,12 @@ fn change(ci: Option<Interval>) -> Change {
     }
 }
 
-/// Judges a ratio against a limit. Times are costs, so that larger is worse. A share is not judged: of one, larger may be
-/// better.
+/// Judges a ratio against a limit. Times are costs, so that larger is worse. What is no cost is not judged.
 fn verdict(compared: &Compared, limit: f64) -> Verdict {
     match (compared.ratio, compared.ratio_ci) {
         (None, _) => Verdict::NotJudged,
-        _ if compared.parameter == PLATEAU || !COSTS.contains(&&*compared.unit) => Verdict::NotJudged,
+        _ if [PLATEAU, FREE_WORK].contains(&&*compared.parameter) => Verdict::NotJudged,
+        _ if !COSTS.contains(&&*compared.unit) => Verdict::NotJudged,
         (Some(_), None) => Verdict::Undecided,
         (Some(_), Some(ci)) if ci.lo > limit => Verdict::Fail,
         (Some(_), Some(ci)) if ci.hi < limit => Verdict::Pass,

@@ -3,7 +3,7 @@
 //!
 //! In the model a message of n bytes takes 2 o + L + (n - 1) max(G, O) from sender to receiver. In a stream
 //! each message takes the larger of g + (n - 1) G and o + (n - 1) O. The model has one o for both sides: it
-//! is half of o_s + o_r. L is the remainder, so that the round trip of the smallest size is as measured.
+//! is half of o_s + o_r, less (n - 1) O of the smallest size n; g is less (n - 1) G. L is the remainder, so that the round trip of the smallest size is as measured.
 //! Messages of up to S bytes do not wait for a receive.
 
 use super::curve::{Curve, Gap, Point};
@@ -104,10 +104,16 @@ fn parameters(curve: &Curve, unit: TimeUnit, notes: &mut Vec<String>) -> Result<
             -2.0 * rest
         ));
     }
+    let less = if further > 0.0 { ", less O for its further bytes (as g is less G)" } else { "" };
     notes.push(format!(
-        "o is half of o_s + o_r ({:.4} and {:.4} ns at {} B), and L what is left of half a round trip",
+        "o is half of o_s + o_r ({:.4} and {:.4} ns at {} B){less}, and L what is left of half a round trip",
         small.o_s_ns, small.o_r_ns, small.size_bytes
     ));
+    let is_all = |name: &str, ns: f64, per_byte: f64| {
+        (ns > 0.0 && ns < further * per_byte).then(|| format!("{name} = 0: the further bytes take all of it"))
+    };
+    notes.extend(is_all("o", (small.o_s_ns + small.o_r_ns) / 2.0, o_per_byte_ns));
+    notes.extend(is_all("g", g_ns, per_byte_ns));
     notes.extend([g_note, per_byte_note, o_per_byte_note].into_iter().flatten());
     Ok(LogGops { L: latency, ..without })
 }

@@ -397,11 +397,13 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], began: String) -> Swe
     };
     let link: Vec<f64> = runs.iter().filter(|run| run.dial.is_none()).map(|run| run.metric).collect();
     let (least, most) = link.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &m| (lo.min(m), hi.max(m)));
-    if most / least - 1.0 > SLOWDOWNS[0] && least > 0.0 {
+    if least > 0.0 && most / least - 1.0 > SLOWDOWNS[0] {
         let spread = Percent(most / least - 1.0);
         let text =
             format!("runs of the link as it is differ by {spread}: a slowdown that is less may be noise");
         sweep.doubts.push(text);
+    } else if least <= 0.0 && most > least {
+        sweep.doubts.push("some runs of the link as it is have a metric of 0: slowdowns mean nothing".into());
     }
     let is_of_all = args.route.between().is_none();
     sweep.dials = grids.iter().map(|grid| read(&subject(grid, is_of_all), runs, &sweep)).collect();

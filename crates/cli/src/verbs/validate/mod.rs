@@ -15,7 +15,6 @@ use crate::program::route::RouteArgs;
 use crate::records::output::Sink;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::voice::note;
 use crate::verbs::Examples;
 use crate::verbs::validate::plain::Plain;
 use clap::Args;
@@ -146,9 +145,9 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     {
         return Err(Fault::Failed(text));
     }
-    let programs = match plain.filter(|_| record.interrupted.is_none()) {
+    let (programs, failure) = match plain.filter(|_| record.interrupted.is_none()) {
         Some(plain) => of_programs(&plain, args, &mut record)?,
-        None => Vec::new(),
+        None => (Vec::new(), None),
     };
     for result in &mut record.results {
         result.doubts.extend(doubts_of_programs(&programs));
@@ -160,33 +159,38 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         result.doubts.extend(ledger.doubts(None).into_iter().map(|text| Doubt::new("apparatus", text)));
         result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
     }
-    write(&mut record, &sink)
+    write(&mut record, &sink)?;
+    failure
+        .map_or(Ok(()), |why| Err(Fault::Failed(format!("not all plain MPI programs were measured: {why}"))))
 }
 
 /// Measures plain MPI programs over dials. An error or a signal must not lose what was measured before: the record has a
-/// doubt then.
-fn of_programs(plain: &Plain<'_>, args: &ValidateArgs, record: &mut Record) -> Result<Vec<Program>, Fault> {
+/// doubt then. Also returns what failed.
+fn of_programs(
+    plain: &Plain<'_>,
+    args: &ValidateArgs,
+    record: &mut Record,
+) -> Result<(Vec<Program>, Option<String>), Fault> {
     let Measuring { launches, confidence, .. } = args.measuring;
     let interrupt = Interrupt::catch()?;
     let mut programs = Vec::new();
     let why = match plain.measure(&args.dial, launches.into(), confidence, &interrupt, &mut programs) {
-        Ok(()) => return Ok(programs),
+        Ok(()) => return Ok((programs, None)),
         Err(Fault::Interrupted(signal)) => {
             record.interrupted = Some(signal);
             record.doubts.push(Doubt::new(
                 "interrupted",
                 format!("signal {signal} interrupted the plain MPI programs"),
             ));
-            return Ok(programs);
+            return Ok((programs, None));
         }
         Err(Fault::BadInput(text) | Fault::Failed(text) | Fault::Ended(_, text)) => text,
         Err(other) => return Err(other),
     };
-    note(&format!("the plain MPI programs have not all been measured: {why}"));
     record
         .doubts
         .push(Doubt::new("programs_failed", format!("not all plain MPI programs were measured: {why}")));
-    Ok(programs)
+    Ok((programs, Some(why)))
 }
 
 /// Writes the record. Its figures of the link are those of small messages.

@@ -77,6 +77,9 @@ enum Part {
 struct Holder {
     /// The discriminators at which each guest listens.
     guests: HashMap<Conn, Vec<Vec<u8>>>,
+    /// The discriminators at which guests listened before. A peer repeats its request until it has learnt that a guest
+    /// has accepted it, and the guest may not listen any more.
+    left: VecDeque<(Vec<u8>, Conn)>,
     /// The numbers of requests that were passed on, and the guest of each.
     passed: VecDeque<(u64, Conn)>,
     /// The numbers of requests to the holder itself. A late copy must not go to a guest that has
@@ -106,7 +109,13 @@ impl Holder {
     /// Returns the guests that a peer-to-peer request is for. If several peers use the same
     /// discriminator, all of them get the request; each knows which request is its own.
     fn peers_of(&mut self, request: &Request) -> Vec<Conn> {
-        let guests = self.guests_at(&request.to.discriminator);
+        let mut guests = self.guests_at(&request.to.discriminator);
+        let listened = self.left.iter().filter(|(place, _)| *place == request.to.discriminator);
+        for (_, guest) in listened {
+            if !guests.contains(guest) {
+                guests.push(*guest);
+            }
+        }
         guests.iter().for_each(|guest| self.remember_passed(request.number, *guest));
         guests
     }
@@ -133,7 +142,13 @@ impl Holder {
         let places = self.guests.entry(conn).or_default();
         match said.split_first() {
             Some((&LISTEN, place)) => places.push(place.to_vec()),
-            Some((&IGNORE, place)) => places.retain(|known| known != place),
+            Some((&IGNORE, place)) => {
+                places.retain(|known| known != place);
+                let left = (place.to_vec(), conn);
+                if !self.left.contains(&left) {
+                    remember(&mut self.left, left);
+                }
+            }
             _ => {}
         }
     }
@@ -141,6 +156,7 @@ impl Holder {
     fn lose(&mut self, conn: Conn) {
         self.guests.remove(&conn);
         self.passed.retain(|(_, guest)| *guest != conn);
+        self.left.retain(|(_, guest)| *guest != conn);
     }
 }
 
