@@ -122,6 +122,10 @@ impl ShmPeers {
         if self.hot.len() < HOT {
             self.hot.push(place);
         }
+        // An announced sleep does not know the new peer.
+        if self.is_asleep {
+            self.end_sleep();
+        }
         Ok(id)
     }
 
@@ -261,6 +265,8 @@ impl ShmPeers {
         let passed = now.saturating_duration_since(self.last_look).min(most);
         self.last_look = now;
         self.next_look = now + LOOK_INTERVAL.min(timeout / 4);
+        // Where every poll finds something, none is in vain. A peer that sends little must not wait for that.
+        self.settle();
         for peer in &mut self.peers {
             if let Err(lost) = peer.look(passed, timeout) {
                 // The next poll checks the other peers, without waiting for the interval.

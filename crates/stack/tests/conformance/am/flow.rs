@@ -90,6 +90,26 @@ pub fn a_window_is_full_exactly_when_it_is(transport: &Transport) {
     }
 }
 
+/// An endpoint of which every poll finds messages of one peer still gives another one its credit back.
+pub fn a_busy_endpoint_gives_every_credit_back(transport: &Transport) {
+    if !transport.is_sound() {
+        return;
+    }
+    let config = transport.config().window(64).peer_timeout(TIMEOUT);
+    let [mut a, mut b, mut busy] = [(); 3].map(|()| endpoint(config));
+    let (from_a, _) = connect(transport.wire, &mut a, &mut busy);
+    let (from_b, _) = connect(transport.wire, &mut b, &mut busy);
+    let [mut at_a, mut at_b, mut at_busy] = [(); 3].map(|()| Seen::default());
+    a.try_request(from_a, TELL, [1]).unwrap();
+    until("the credit is back", || {
+        fill(&mut b, from_b, TELL);
+        busy.poll(&mut at_busy).unwrap();
+        b.poll(&mut at_b).unwrap();
+        a.poll(&mut at_a).unwrap();
+        a.in_flight(from_a) == 0
+    });
+}
+
 /// The requests that a UDP connection sends before it hears anything.
 const ON_THE_WIRE_AT_FIRST: u32 = 16;
 

@@ -42,6 +42,7 @@ macro_rules! suites {
                 payloads_up_to_the_most_and_none_beyond, the_peer_of_another_endpoint;
             flow:
                 a_window_is_full_exactly_when_it_is, a_reply_never_waits, both_sides_may_wait_for_room,
+                a_busy_endpoint_gives_every_credit_back,
                 unanswered_requests_give_their_credit_back,
                 half_a_window_of_unanswered_requests_is_credited_at_once,
                 handlers_run_in_poll_and_in_a_request_that_waits, a_waiting_request_answers_its_peer,
