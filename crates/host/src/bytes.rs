@@ -168,9 +168,7 @@ impl Bytes {
             Owner::Opened(_) | Owner::Boxed | Owner::Lent => Ok(()),
         }
     }
-}
 
-impl Bytes {
     /// Returns the pages of the bytes to the system, although other processes may map them. To be called by the owner of
     /// the last handle, because the contents are lost.
     pub fn give_back(&self) {

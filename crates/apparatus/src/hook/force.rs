@@ -80,7 +80,7 @@ impl Force {
         }
         // `free` locks what arrivals have locked when they vary their parameters, so it comes first.
         let free = free();
-        self.parameters_of(|variation| variation.departing(&self.time_profile, now, free))
+        self.variation().departing(&self.time_profile, now, free)
     }
 
     /// Returns the parameters of a message that is seen at `now` and whose stamp says that it departed at

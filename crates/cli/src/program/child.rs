@@ -5,7 +5,8 @@ use crate::program::leftovers::Leftovers;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -29,6 +30,14 @@ pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
 pub fn cannot_run(program: &str, error: &io::Error) -> Fault {
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     Fault::Ended(code, format!("cannot run '{program}': {error}"))
+}
+
+/// Returns what a program has written to a file, from its beginning.
+pub fn said(output: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    output.rewind()?;
+    output.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and

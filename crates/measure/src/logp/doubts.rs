@@ -153,12 +153,11 @@ fn doubt_overheads(
     let value = |p: &Parameter| p.value_ns.unwrap_or(f64::NAN);
     let (rtt, o_r, away) = (value(&parameters.rtt), value(&parameters.o_r), value(&checks.o_r_away));
     let slope = match checks.delay_slope {
+        None => (!launches.is_too_deep()).then(|| "too few delays were longer than the idle time".to_owned()),
         Some(slope) if (slope - 1.0).abs() <= SLOPE_TOLERANCE => None,
-        None if !launches.is_too_deep() => Some("too few delays were longer than the idle time".into()),
         // In that case o_r does not come from delays.
         _ if plateau.limited_by == Limit::Unknown => None,
         Some(slope) => Some(format!("the time per message rises by {slope:.2} per unit of delay, not by 1")),
-        None => None,
     };
     doubts.extend(slope.map(|text| Doubt::about("delay_slope", "o_r", text)));
     // Neither method can resolve a quarter of a percent of the round trip.

@@ -16,6 +16,8 @@ pub(super) struct SignatureEstimate {
     pub(super) longest_burst_o_s: f64,
     pub(super) o_r: f64,
     pub(super) o_r_away: f64,
+    /// o_r, or that of a receive by itself if no delay was beyond the idle time.
+    pub(super) known_o_r: f64,
     pub(super) o_poll: f64,
     pub(super) plateau: f64,
     pub(super) issue_plateau: f64,
@@ -77,6 +79,7 @@ impl SignatureEstimate {
             longest_burst_o_s: launch.issue.last().map_or(f64::NAN, |b| cost_of_request(b, launch.timer_ns)),
             o_r,
             o_r_away,
+            known_o_r,
             o_poll: med(&launch.o_poll_ns),
             plateau,
             issue_plateau,
@@ -90,11 +93,6 @@ impl SignatureEstimate {
             o_r_by_delay,
             plateau_samples,
         }
-    }
-
-    /// Returns o_r, or that of a receive by itself if no delay was beyond the idle time.
-    pub(super) fn known_o_r(&self) -> f64 {
-        if self.o_r.is_finite() { self.o_r } else { self.o_r_away }
     }
 }
 

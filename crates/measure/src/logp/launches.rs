@@ -78,8 +78,7 @@ impl<'a> SignatureLaunches<'a> {
         let of = |of: fn(&SignatureEstimate) -> f64| self.figure(of).value;
         let plateau = of(|e| e.plateau);
         let depth = steady::depth(of(|e| e.rtt), plateau, shape.window);
-        let overheads =
-            Overheads { o_s_ns: of(|e| e.o_s.value_ns), o_r_ns: of(SignatureEstimate::known_o_r) };
+        let overheads = Overheads { o_s_ns: of(|e| e.o_s.value_ns), o_r_ns: of(|e| e.known_o_r) };
         steady::is_paced_by_polls(shape.unpolled, of(|e| e.o_poll), overheads, plateau, depth)
     }
 

@@ -113,7 +113,7 @@ impl State {
         false
     }
 
-    /// Gives what is sent from now on a time of its own to leave.
+    /// Restarts the time that a flush may take, so that later messages have a time of their own.
     pub fn begin_flush_anew(&mut self) {
         self.flush_until = None;
     }

@@ -49,6 +49,11 @@ impl Point {
     pub fn wire_ns(&self) -> f64 {
         self.one_way_ns - self.o_s_ns - self.o_r_ns
     }
+
+    /// Returns the overhead of a model that has one for both sides: half of both together.
+    pub fn overhead_ns(&self) -> f64 {
+        (self.o_s_ns + self.o_r_ns) / 2.0
+    }
 }
 
 impl Curve {

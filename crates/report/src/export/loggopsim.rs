@@ -3,7 +3,8 @@
 //!
 //! In the model a message of n bytes takes 2 o + L + (n - 1) max(G, O) from sender to receiver. In a stream
 //! each message takes the larger of g + (n - 1) G and o + (n - 1) O. The model has one o for both sides: it
-//! is half of o_s + o_r, less (n - 1) O of the smallest size n; g is less (n - 1) G. L is the remainder, so that the round trip of the smallest size is as measured.
+//! is half of o_s + o_r, less (n - 1) O of the smallest size n; g is less (n - 1) G. L is the remainder, so that the
+//! round trip of the smallest size is as measured.
 //! Messages of up to S bytes do not wait for a receive.
 
 use super::curve::{Curve, Gap, Point};
@@ -87,7 +88,7 @@ fn parameters(curve: &Curve, unit: TimeUnit, notes: &mut Vec<String>) -> Result<
     let (o_per_byte_ns, o_per_byte_note) = overhead_per_byte(curve);
     // The simulator adds the time of the further bytes to o and g, which were measured with these bytes.
     let further = small.size_bytes.saturating_sub(1) as f64;
-    let o = rounded("o", ((small.o_s_ns + small.o_r_ns) / 2.0 - further * o_per_byte_ns).max(0.0))?;
+    let o = rounded("o", (small.overhead_ns() - further * o_per_byte_ns).max(0.0))?;
     let g = rounded("g", (g_ns - further * per_byte_ns).max(0.0))?;
     let per_byte = rounded("G", per_byte_ns)?;
     let o_per_byte = rounded("O", o_per_byte_ns)?;
@@ -112,7 +113,7 @@ fn parameters(curve: &Curve, unit: TimeUnit, notes: &mut Vec<String>) -> Result<
     let is_all = |name: &str, ns: f64, per_byte: f64| {
         (ns > 0.0 && ns < further * per_byte).then(|| format!("{name} = 0: the further bytes take all of it"))
     };
-    notes.extend(is_all("o", (small.o_s_ns + small.o_r_ns) / 2.0, o_per_byte_ns));
+    notes.extend(is_all("o", small.overhead_ns(), o_per_byte_ns));
     notes.extend(is_all("g", g_ns, per_byte_ns));
     notes.extend([g_note, per_byte_note, o_per_byte_note].into_iter().flatten());
     Ok(LogGops { L: latency, ..without })
@@ -170,8 +171,7 @@ fn overhead_per_byte(curve: &Curve) -> (f64, Option<String>) {
     if bytes == 0.0 {
         return (0.0, None);
     }
-    let both = |point: &Point| (point.o_s_ns + point.o_r_ns) / 2.0;
-    let rise = (both(large) - both(small)) / bytes;
+    let rise = (large.overhead_ns() - small.overhead_ns()) / bytes;
     let range = format!("from {} to {} B", small.size_bytes, large.size_bytes);
     if rise < 0.0 {
         return (0.0, Some(format!("O = 0: o falls {range}")));

@@ -7,6 +7,7 @@
 
 use super::value;
 use netdyno_measure::show::{Percent, round_rate};
+use netdyno_measure::stats::sorted;
 use netdyno_measure::sweep::{Point, Sweep, Swept};
 
 /// The slowdown that the sentence reports.
@@ -144,10 +145,8 @@ impl Dial<'_> {
     fn without_effect(&self) -> String {
         let name = &self.swept.dial;
         let turned = self.swept.points.iter().filter(|point| point.value > 0.0);
-        let slowdowns: Vec<Slowdown> = turned.filter_map(|point| self.slowdown(point)).collect();
-        let most = slowdowns.iter().map(|slowdown| slowdown.most).max_by(f64::total_cmp);
-        let least = slowdowns.iter().map(|slowdown| slowdown.most).min_by(f64::total_cmp);
-        let Some((most, least)) = most.zip(least) else {
+        let slowest = sorted(turned.filter_map(|point| Some(self.slowdown(point)?.most)));
+        let Some((&least, &most)) = slowest.first().zip(slowest.last()) else {
             return format!("{name} was not compared with the link as it is");
         };
         let up_to_last = self.up_to_last();

@@ -10,7 +10,7 @@ use crate::options::output::{Format, OutputArgs};
 use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
 use crate::program::apparatus::{Apparatus, provider_of};
-use crate::program::child::{spawn, wait};
+use crate::program::child::{said, spawn, wait};
 use crate::program::dials::{self, EachDial};
 use crate::program::ledger::{Ledger, Rank};
 use crate::program::link::{LinkArgs, Wanted};
@@ -33,8 +33,7 @@ use netdyno_protocol::dial::parameters::{Dials, Own};
 use netdyno_protocol::dial::table::{Effect, LinkEnd};
 use netdyno_protocol::random::Random;
 use regex::Regex;
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
@@ -340,13 +339,6 @@ fn once(args: &SweepArgs, step: &Step<'_>, own: &Own, interrupt: &Interrupt) -> 
         counted: counted(&ledger),
         doubts: ledger.doubts(args.route.between()),
     })
-}
-
-fn said(output: &mut File) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    output.rewind()?;
-    output.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the last number that the pattern finds.

@@ -160,8 +160,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         result.dials = Some(format!("each in turn, departure times travel by {carrier}"));
     }
     write(&mut record, &sink)?;
-    failure
-        .map_or(Ok(()), |why| Err(Fault::Failed(format!("not all plain MPI programs were measured: {why}"))))
+    failure.map_or(Ok(()), |text| Err(Fault::Failed(text)))
 }
 
 /// Measures plain MPI programs over dials. An error or a signal must not lose what was measured before: the record has a
@@ -187,10 +186,9 @@ fn of_programs(
         Err(Fault::BadInput(text) | Fault::Failed(text) | Fault::Ended(_, text)) => text,
         Err(other) => return Err(other),
     };
-    record
-        .doubts
-        .push(Doubt::new("programs_failed", format!("not all plain MPI programs were measured: {why}")));
-    Ok((programs, Some(why)))
+    let text = format!("not all plain MPI programs were measured: {why}");
+    record.doubts.push(Doubt::new("programs_failed", text.clone()));
+    Ok((programs, Some(text)))
 }
 
 /// Writes the record. Its figures of the link are those of small messages.

@@ -5,7 +5,7 @@
 //! LogGP model: an operation with one message at a time in a direction pays each dial once.
 
 use crate::program::apparatus::Apparatus;
-use crate::program::child::{spawn, wait};
+use crate::program::child::{said, spawn, wait};
 use crate::program::guard::GuardedFolder;
 use crate::program::route::RouteArgs;
 use crate::terminal::fault::Fault;
@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -177,9 +176,7 @@ impl<'a> Plain<'a> {
         if !status.success() {
             return Err(failed(&status));
         }
-        let mut said = Vec::new();
-        output.rewind().and_then(|()| output.read_to_end(&mut said)).map_err(|error| failed(&error))?;
-        Ok(read(&String::from_utf8_lossy(&said)))
+        Ok(read(&said(&mut output).map_err(|error| failed(&error))?))
     }
 }
 
