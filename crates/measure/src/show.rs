@@ -203,11 +203,12 @@ pub fn round_number(value: f64) -> String {
 
 /// Returns a number with its interval, as `0.0312 [0.0301, 0.0325]`.
 pub fn number_and_interval(value: f64, interval: Option<Interval>) -> String {
-    let end = |x: f64| {
-        if x.is_finite() { in_column(x, decimals(value, DECIMALS_OF_NUMBER)) } else { NONE.into() }
-    };
     match interval {
-        Some(ci) => format!("{} [{}, {}]", number(value), end(ci.lo), end(ci.hi)),
+        Some(ci) => {
+            let decimals = decimals(digits_of(value, ci.lo, ci.hi), DECIMALS_OF_NUMBER);
+            let end = |x: f64| if x.is_finite() { in_column(x, decimals) } else { NONE.into() };
+            format!("{} [{}, {}]", number(value), end(ci.lo), end(ci.hi))
+        }
         None => number(value),
     }
 }
@@ -232,12 +233,16 @@ pub fn counted(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
+/// Returns the number whose digits an interval is shown with. A figure of 0 has no digits of its own.
+fn digits_of(value: f64, lo: f64, hi: f64) -> f64 {
+    if value == 0.0 { lo.abs().max(hi.abs()) } else { value }
+}
+
 fn bracketed(value: f64, lo: f64, hi: f64, width: usize) -> String {
     if !(value.is_finite() && lo.is_finite() && hi.is_finite()) {
         return NONE.into();
     }
-    // A figure of 0 has no digits of its own.
-    let most = decimals(if value == 0.0 { lo.abs().max(hi.abs()) } else { value }, DECIMALS_AT_MOST);
+    let most = decimals(digits_of(value, lo, hi), DECIMALS_AT_MOST);
     let plain = (0..=most).rev().map(|d| format!("[{}, {}]", in_column(lo, d), in_column(hi, d)));
     // The space is omitted before the digits are.
     let narrow = std::iter::once_with(|| format!("[{},{}]", in_column(lo, 0), in_column(hi, 0)));

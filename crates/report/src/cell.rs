@@ -2,7 +2,7 @@
 
 use netdyno_measure::overlap::record::Quantity;
 use netdyno_measure::record::{Parameter, Status};
-use netdyno_measure::show::{NONE, number, time};
+use netdyno_measure::show::{NONE, number, rate, time};
 use netdyno_measure::stats::Interval;
 
 /// Width of a column of such figures.
@@ -17,6 +17,12 @@ pub fn cell(p: &Parameter) -> String {
         return format!("≤ {}", time(ns));
     }
     with_share(time(ns), ns, p.ci_ns)
+}
+
+/// Returns a bandwidth, with `≥` if the time that it follows from is an upper bound.
+pub fn rate_from(bandwidth: Option<f64>, time: &Parameter) -> String {
+    let bound = if time.status == Status::UpperBound { "≥ " } else { "" };
+    bandwidth.map_or(NONE.into(), |bytes_per_s| format!("{bound}{}", rate(bytes_per_s)))
 }
 
 /// Returns a figure without a unit, such as a ratio, in the same form.

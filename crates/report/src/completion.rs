@@ -1,6 +1,6 @@
 //! The figures of `completion`, and its findings for the terminal.
 
-use crate::cell::{self, cell, quantity_cell};
+use crate::cell::{self, cell, quantity_cell, rate_from};
 use crate::figure::Figure;
 use crate::lines::Lines;
 use netdyno_measure::completion::data::CompletionLaunch;
@@ -58,7 +58,7 @@ pub fn ideal(size: &CompletionTimes) -> String {
 
 /// Returns the bandwidth of a stream in words.
 pub fn bandwidth(size: &CompletionTimes) -> String {
-    size.bandwidth().map_or(NONE.into(), rate)
+    rate_from(size.bandwidth(), &size.per_message)
 }
 
 /// Returns the half round trip of the smallest and of the largest message, for the line of a stratum.

@@ -21,7 +21,9 @@ impl Lines {
 
     /// Writes a line without wrapping.
     pub fn push(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
+        // A record is a file that others may have written: its control characters must not reach the
+        // terminal.
+        self.text.extend(line.trim_end().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }));
         self.text.push('\n');
     }
 
@@ -46,12 +48,9 @@ impl Lines {
 
     /// Writes `text`, wrapped. The first line begins with `first`, the others with `rest`.
     pub fn wrapped(&mut self, text: &str, first: &str, rest: &str) {
-        // A record is a file that others may have written: its control characters must not reach the
-        // terminal.
-        let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let mut line = String::from(first);
         let mut is_fresh = true;
-        for (gap, word) in words(&text) {
+        for (gap, word) in words(text) {
             let mut word: &str = word;
             let gap = if is_fresh { "" } else { gap };
             if length(&line) + length(gap) + length(word) > self.width && !is_fresh {

@@ -27,6 +27,13 @@ impl Note<'_> {
         self.place.1
     }
 
+    /// Returns the figure that it is about, with its operation.
+    pub fn figure(&self) -> Option<String> {
+        let Doubt { about, operation, .. } = self.doubt;
+        let about = about.as_ref()?;
+        Some(operation.as_ref().map_or_else(|| about.clone(), |operation| format!("{about} of {operation}")))
+    }
+
     /// Returns the index of its record.
     pub fn record(&self) -> usize {
         self.place.0
@@ -56,10 +63,19 @@ impl<'a> Notes<'a> {
         &self.0
     }
 
-    /// Returns the notes about a parameter of a layer.
-    pub fn about(&self, record: usize, layer: usize, parameter: &str) -> Vec<&Note<'a>> {
+    /// Returns the notes about a parameter of a layer: about one operation if it is named, otherwise about any.
+    pub fn about(
+        &self,
+        record: usize,
+        layer: usize,
+        parameter: &str,
+        operation: Option<&str>,
+    ) -> Vec<&Note<'a>> {
+        let is_of_another = |of: &str| operation.is_some_and(|operation| operation != of);
         let wanted = |note: &&Note<'a>| {
-            note.place == (record, Some(layer)) && note.doubt.about.as_deref() == Some(parameter)
+            note.place == (record, Some(layer))
+                && note.doubt.about.as_deref() == Some(parameter)
+                && !note.doubt.operation.as_deref().is_some_and(is_of_another)
         };
         self.0.iter().filter(wanted).collect()
     }

@@ -1,11 +1,11 @@
 //! The figures of `onesided`, and its findings for the terminal.
 
-use crate::cell::{self, cell};
+use crate::cell::{self, cell, rate_from};
 use crate::figure::Figure;
 use crate::lines::Lines;
 use netdyno_measure::onesided::data::{Level, Memory, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::record::{Onesided, OperationFigures, TIMES, TransferTimes};
-use netdyno_measure::show::{Bytes, NONE, number_and_interval, rate, time_and_interval};
+use netdyno_measure::show::{Bytes, number_and_interval, time_and_interval};
 use netdyno_measure::stats::median;
 
 /// Widths of the columns: the size, and the bandwidth.
@@ -97,7 +97,7 @@ pub fn of_stratum(found: &Onesided) -> Vec<String> {
 
 /// Returns the bandwidth of a stream in words.
 pub fn bandwidth(size: &TransferTimes) -> String {
-    size.bandwidth().map_or(NONE.into(), rate)
+    rate_from(size.bandwidth(), &size.gap)
 }
 
 /// Returns the times of each operation by size, then its G.

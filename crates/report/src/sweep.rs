@@ -4,7 +4,7 @@ mod verdict;
 
 use crate::lines::Lines;
 use netdyno_measure::show::{NONE, Number, Percent, Time, round_time};
-use netdyno_measure::sweep::{Sweep, Swept};
+use netdyno_measure::sweep::{Point as SweptPoint, Sweep, Swept};
 use verdict::is_insignificant;
 pub use verdict::verdict;
 
@@ -21,12 +21,9 @@ pub fn table(sweep: &Sweep, width: usize) -> String {
         lines.push(&format!("{:>14}  {:>12}  {:>9}  {:>25}", swept.dial, "median", "slowdown", "range"));
         for point in &swept.points {
             let range = format!("{} to {}", Number(point.range.lo), Number(point.range.hi));
-            lines.push(&format!(
-                "{:>14}  {:>12}  {:>9.3}  {range:>25}",
-                value(swept, point.value),
-                format!("{:.6}", point.median),
-                point.slowdown
-            ));
+            let row = [value(swept, point.value), metric_of(point.median), slowdown(point)];
+            let [value, median, slowdown] = row;
+            lines.push(&format!("{value:>14}  {median:>12}  {slowdown:>9}  {range:>25}"));
         }
         for sentence in sentences(sweep, swept) {
             lines.wrapped(&sentence, "    ", "      ");
@@ -45,6 +42,16 @@ pub fn table(sweep: &Sweep, width: usize) -> String {
 pub fn metric(sweep: &Sweep) -> String {
     let unit = if sweep.unit.is_empty() { String::new() } else { format!(" in {}", sweep.unit) };
     format!("{}{unit}, medians over the repetitions", sweep.metric)
+}
+
+/// Returns a value of the metric: in a column, as long as its digits are seen.
+pub fn metric_of(value: f64) -> String {
+    if value == 0.0 || value.abs() >= 1e-3 { format!("{value:.6}") } else { Number(value).to_string() }
+}
+
+/// Returns the slowdown at a point, if there is one.
+pub fn slowdown(point: &SweptPoint) -> String {
+    if point.slowdown.is_finite() { format!("{:.3}", point.slowdown) } else { NONE.into() }
 }
 
 /// Returns a value of a dial, with `+` if the dial adds and `=` if it sets.

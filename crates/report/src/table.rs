@@ -122,7 +122,7 @@ fn parameters(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerRes
     let cells = result.parameters.times().map(|(name, p)| Cell {
         value: in_words(p),
         interval: interval(p),
-        marks: marks(&notes.about(0, at, name)),
+        marks: marks(&notes.about(0, at, name, None)),
     });
     if lines.width >= COLUMNS_FROM {
         lines.push(&columns(cells.each_ref().map(Cell::first_line)));
@@ -280,10 +280,10 @@ fn doubts(lines: &mut Lines, notes: &Notes<'_>, record: &Record) {
 /// Returns the subject of a doubt.
 fn concern(note: &Note<'_>, record: &Record) -> String {
     let layer = note.layer().and_then(|at| record.results.get(at)).map(LayerResult::name);
-    match (layer, &note.doubt.about) {
-        (Some(layer), Some(parameter)) => format!("{parameter} of {layer}"),
+    match (layer, note.figure()) {
+        (Some(layer), Some(figure)) => format!("{figure} of {layer}"),
         (Some(layer), None) => layer,
-        (None, Some(parameter)) => parameter.clone(),
+        (None, Some(figure)) => figure,
         (None, None) => "this run".into(),
     }
 }

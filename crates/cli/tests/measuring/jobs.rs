@@ -237,32 +237,33 @@ fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Waits until a process of the job measures, and kills it. Over a layer of its own it is a worker, whose launch lasts for
-/// seconds. Returns the files in shared memory that it had.
-fn kill_one(job: &mut Child, mark: &str, is_victim: impl Fn(u32) -> bool) -> SharedFiles {
-    let until = Instant::now() + LONG;
-    loop {
-        assert!(Instant::now() < until && job.try_wait().unwrap().is_none(), "it does not begin");
-        let last = marked(mark, "netdyno")
-            .into_iter()
-            .filter(|pid| is_victim(number(*pid)))
-            .max_by_key(|pid| number(*pid));
-        if let Some(last) = last.filter(|pid| has_worked(number(*pid), WORK)) {
-            let files = SharedFiles::of_process(number(last), SystemTime::UNIX_EPOCH);
-            if kill_process(last, Signal::KILL).is_ok() {
-                return files;
-            }
+/// Returns a process of the job if it measures. Over MPI it is a rank, which lives as long as the job. Over a layer of
+/// netdyno's own it is a worker of a launch, of which one, which requests, works all the time.
+fn measuring_process(mark: &str, over: &str) -> Option<Pid> {
+    let is_mpi = over == "mpi";
+    let processes = marked(mark, "netdyno").into_iter().filter(|pid| is_worker(number(*pid)) != is_mpi);
+    let processes: Vec<Pid> = processes.collect();
+    let works = |pid: &Pid| has_worked(number(*pid), WORK);
+    let last = *processes.iter().max_by_key(|pid| number(**pid))?;
+    let measures = if is_mpi { works(&last) } else { processes.iter().any(works) };
+    // Of a launch that was hit already one process is left at most.
+    (measures && processes.len() == 2).then_some(last)
+}
+
+/// Waits until the job measures, and kills one of its processes until it ends: on a busy machine a worker may be killed
+/// after its launch. Returns the files in shared memory that the killed ones had.
+fn kill_until_it_ends(job: &mut Child, mark: &str, over: &str) -> Vec<SharedFiles> {
+    let until = Instant::now() + 2 * LONG;
+    let mut files = Vec::new();
+    while job.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "the job goes on; {} were killed", files.len());
+        if let Some(victim) = measuring_process(mark, over) {
+            files.push(SharedFiles::of_process(number(victim), SystemTime::UNIX_EPOCH));
+            let _ = kill_process(victim, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn ends(job: &mut Child) {
-    let until = Instant::now() + LONG;
-    while job.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < until, "the job does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    files
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn a_killed_process_ends_the_job() {
         for over in ["mpi", "tcp"] {
             let mark = format!("NETDYNO_TEST=job-{}-{nth}-{over}", std::process::id());
             let (name, value) = mark.split_once('=').unwrap();
-            let long = ["logp", "--over", over, "--wait", "yield", "--max-time", "60s", "--launches", "20"];
+            let long = ["logp", "--over", over, "--wait", "yield", "--max-time", "120s", "--launches", "40"];
             let long = [&long[..], &["--precision", "0.0001"]].concat();
             let mut job = job(compiler, "2", &long)
                 .env(name, value)
@@ -280,8 +281,7 @@ fn a_killed_process_ends_the_job() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let files = kill_one(&mut job, &mark, |pid| is_worker(pid) == (over != "mpi"));
-            ends(&mut job);
+            let files = kill_until_it_ends(&mut job, &mark, over);
             assert!(!job.wait().unwrap().success());
             let until = Instant::now() + LONG;
             while !marked(&mark, "netdyno").is_empty() {
@@ -289,7 +289,7 @@ fn a_killed_process_ends_the_job() {
                 std::thread::sleep(Duration::from_millis(20));
             }
             // No process is left that could remove the files that MPI made for a killed rank.
-            files.remove_unused();
+            files.into_iter().for_each(|files| files.remove_unused());
         }
     }
 }

@@ -82,6 +82,7 @@ fn nothing_outlives_a_launch_whose_process_is_killed() {
     let mark = format!("NETDYNO_TEST=killed-{}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let long = ["logp", "--over", "udp", "--wait", "yield", "--max-time", "60s", "--launcher", &deadly];
+    let long = [&long[..], &["--precision", "0.0001"]].concat();
     let output = netdyno(&long).env(name, value).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), stderr.lines().count()), (Some(1), 1), "{stderr}");

@@ -87,7 +87,7 @@ fn ways_to_wait_are_measured_against_each_other() {
 #[test]
 fn a_bad_network_costs_time_and_no_message() {
     let _alone = alone();
-    let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001";
+    let faults = "loss=0.01,dup=0.01,reorder=0.02,corrupt=0.01";
     let layers = "am+udp,vi+udp,udp";
     let args = ["logp", "--over", layers, "--faults", faults, "--launches", "1", "--max-time", "2s"];
     let record = record(&[&args[..], &["--wait", wait()]].concat());

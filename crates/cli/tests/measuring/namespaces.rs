@@ -26,7 +26,7 @@ const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
 
 /// Arguments of a short measurement, and of a long one, whose launches take more than a second.
 const SHORT: [&str; 6] = ["--launches", "2", "--max-time", "4s", "--precision", "0.0001"];
-const LONG_LASTING: [&str; 6] = ["--launches", "50", "--max-time", "60s", "--precision", "0.0001"];
+const LONG_LASTING: [&str; 6] = ["--launches", "100", "--max-time", "120s", "--precision", "0.0001"];
 
 /// The processor time of a worker that has begun to measure.
 const WORK: Duration = Duration::from_millis(50);
@@ -54,17 +54,41 @@ fn measuring(network: &Network, served: &Served, over: &str, duration: [&str; 6]
     client(network, served, &[&args[..], &duration].concat()).spawn().unwrap()
 }
 
-/// Waits until both workers of a launch measure. Returns the worker on the other host.
-fn worker_in_a_launch(client: &Child, served: &Served) -> u32 {
+/// Returns the worker on the other host if a launch measures: its requester begins after both are connected. The
+/// replier works for each message alone, so that its processor time says little on a busy machine.
+fn measuring_worker(client: &Child, served: &Served) -> Option<u32> {
+    match (&workers_of(served.pid())[..], &workers_of(client.id())[..]) {
+        ([worker], [requester]) if has_worked(*requester, WORK) => Some(*worker),
+        _ => None,
+    }
+}
+
+/// Waits until a launch measures. Returns the worker on the other host.
+fn worker_in_a_launch(client: &mut Child, served: &Served) -> u32 {
     let until = Instant::now() + LONG;
     loop {
-        if let ([worker], [own]) = (&workers_of(served.pid())[..], &workers_of(client.id())[..])
-            && [worker, own].into_iter().all(|pid| has_worked(*pid, WORK))
-        {
-            return *worker;
+        if let Some(worker) = measuring_worker(client, served) {
+            return worker;
         }
-        assert!(Instant::now() < until, "no worker was started: {}", served.log());
-        thread::sleep(Duration::from_millis(2));
+        assert!(client.try_wait().unwrap().is_none(), "the client has ended: {}", served.log());
+        assert!(Instant::now() < until, "no launch measures: {}", served.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Kills the workers of a launch that measures, on the other host or on both, until the client ends: on a busy machine a
+/// worker may have ended before it is killed, or be killed after it has measured.
+fn kill_until_it_ends(client: &mut Child, served: &Served, on_both: bool) {
+    let until = Instant::now() + LONG;
+    while client.try_wait().unwrap().is_none() {
+        if let Some(worker) = measuring_worker(client, served) {
+            let own = if on_both { workers_of(client.id()) } else { Vec::new() };
+            for pid in own.into_iter().chain([worker]) {
+                let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+            }
+        }
+        assert!(Instant::now() < until, "the client goes on: {}", served.log());
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -117,8 +141,8 @@ fn a_killed_host_is_reported() {
     let Some(network) = Network::new() else { return };
     for over in ["am+udp", "udp", "tcp"] {
         let mut served = serve(&network);
-        let client = measuring(&network, &served, over, LONG_LASTING);
-        let worker = worker_in_a_launch(&client, &served);
+        let mut client = measuring(&network, &served, over, LONG_LASTING);
+        let worker = worker_in_a_launch(&mut client, &served);
         kill_process(Pid::from_raw(served.pid() as i32).unwrap(), Signal::KILL).unwrap();
         served.code();
         let killed = Instant::now();
@@ -135,9 +159,8 @@ fn a_killed_worker_is_reported_on_both_sides() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
-    let client = measuring(&network, &served, "am+udp", LONG_LASTING);
-    let worker = worker_in_a_launch(&client, &served);
-    kill_process(Pid::from_raw(worker as i32).unwrap(), Signal::KILL).unwrap();
+    let mut client = measuring(&network, &served, "am+udp", LONG_LASTING);
+    kill_until_it_ends(&mut client, &served, false);
     let line = one_line(client.wait_with_output().unwrap(), 1);
     assert!(line.contains(&format!("the replier (host {B}) is gone")), "{line}");
     served.says(&format!("{A}: its worker was killed by signal 9"), 1);
@@ -150,7 +173,7 @@ fn a_killed_client_frees_the_host() {
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
     let mut client = measuring(&network, &served, "tcp", LONG_LASTING);
-    let worker = worker_in_a_launch(&client, &served);
+    let worker = worker_in_a_launch(&mut client, &served);
     client.kill().unwrap();
     client.wait().unwrap();
     served.says(&format!("{A}: done"), 1);
@@ -162,8 +185,8 @@ fn a_killed_client_frees_the_host() {
 fn link_down_for_a_while(over: &str, link: impl Fn(&Network, &str)) -> Option<Output> {
     let network = Network::new()?;
     let served = serve(&network);
-    let client = measuring(&network, &served, over, SHORT);
-    worker_in_a_launch(&client, &served);
+    let mut client = measuring(&network, &served, over, SHORT);
+    worker_in_a_launch(&mut client, &served);
     link(&network, "down");
     thread::sleep(Duration::from_secs(3));
     link(&network, "up");
@@ -196,8 +219,8 @@ fn the_interface_of_a_layer_over_xdp_disappears() {
     for over in ["am+xdp", "vi+xdp"] {
         let Some(network) = Network::new() else { return };
         let served = serve(&network);
-        let client = measuring(&network, &served, over, LONG_LASTING);
-        worker_in_a_launch(&client, &served);
+        let mut client = measuring(&network, &served, over, LONG_LASTING);
+        worker_in_a_launch(&mut client, &served);
         network.cut();
         let cut = Instant::now();
         let line = one_line(client.wait_with_output().unwrap(), 1);
@@ -211,15 +234,14 @@ fn no_program_stays_attached() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
-    let client = measuring(&network, &served, "am+xdp", LONG_LASTING);
-    let worker = worker_in_a_launch(&client, &served);
-    assert!(network.has_programs());
-    for pid in workers_of(client.id()).into_iter().chain([worker]) {
-        // The other host may have ended its worker already, because the first one is gone.
-        let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
+    let mut client = measuring(&network, &served, "am+xdp", LONG_LASTING);
+    let until = Instant::now() + LONG;
+    while !network.has_programs() {
+        assert!(Instant::now() < until, "no program is attached");
+        thread::sleep(Duration::from_millis(5));
     }
+    kill_until_it_ends(&mut client, &served, true);
     one_line(client.wait_with_output().unwrap(), 1);
-    ends(worker);
     let until = Instant::now() + LONG;
     while network.has_programs() {
         assert!(Instant::now() < until, "a program is still attached");
@@ -253,8 +275,8 @@ fn a_link_that_stays_down_is_an_error_on_both_sides() {
     let _beside = beside();
     let Some(network) = Network::new() else { return };
     let served = serve(&network);
-    let client = measuring(&network, &served, "am+udp", LONG_LASTING);
-    let worker = worker_in_a_launch(&client, &served);
+    let mut client = measuring(&network, &served, "am+udp", LONG_LASTING);
+    let worker = worker_in_a_launch(&mut client, &served);
     network.link_of_b("down");
     let down = Instant::now();
     let line = one_line(client.wait_with_output().unwrap(), 1);

@@ -76,7 +76,7 @@ fn parameter(
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
         match (compared.ratio, compared.ratio_ci) {
-            (None, _) => doubt = Some(differences::no_ratio(&a.name, a.unit != "ns")),
+            (None, _) => doubt = Some(differences::no_ratio(&a.name, a.unit == "ns_per_byte")),
             (Some(_), None) => doubt = Some(differences::too_few(&a.name)),
             (Some(_), Some(_)) => {}
         }

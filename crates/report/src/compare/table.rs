@@ -116,10 +116,14 @@ impl Columns {
     }
 }
 
-/// Returns a figure with its unit, with `≤` before a bound.
+/// Returns a figure with its unit, if it has one, with `≤` before a bound.
 pub(crate) fn value(figure: &SideFigure, unit: &str) -> String {
     let Some(value) = figure.value.filter(|value| value.is_finite()) else { return NONE.into() };
-    let text = if unit == "ns" { time(value) } else { format!("{} ns/B", number(value)) };
+    let text = match unit {
+        "ns" => time(value),
+        "ns_per_byte" => format!("{} ns/B", number(value)),
+        _ => number(value),
+    };
     match figure.status {
         Status::Measured => text,
         Status::UpperBound => format!("≤ {text}"),

@@ -4,7 +4,7 @@
 use super::chart::{HALF, chart, uprights, width_of};
 use super::grid::{grid, heads};
 use super::names::listed;
-use super::parts::{line, point, pretty, sound, text, with_minus};
+use super::parts::{cut, line, point, pretty, sound, text, with_minus};
 use super::plot::{Curve, OVER_MESSAGES, Plot, Point};
 use super::scale::Scale;
 use super::tables::two_lines;
@@ -18,7 +18,11 @@ use netdyno_measure::stats::Interval;
 /// Rows of a chart of one size.
 const ROW: f64 = 26.0;
 const TOP: f64 = 14.0;
+/// The left end of the axis of ratios: to the right of the names, as long as these are not too long.
 const LEFT: f64 = 76.0;
+const LEFT_AT_MOST: f64 = 236.0;
+/// The largest number of characters of a name.
+const NAME_AT_MOST: usize = 32;
 const RIGHT: f64 = 368.0;
 /// The height of a chart over the size.
 const HEIGHT: f64 = 280.0;
@@ -159,16 +163,18 @@ fn reach<'a>(all: impl IntoIterator<Item = &'a Compared>) -> Vec<f64> {
 fn ratios(comparison: &Comparison, pair: &Pair) -> Markup {
     let limit = comparison.fail_on.map(|limit| 1.0 + limit);
     let values = reach(&pair.parameters).into_iter().chain(limit);
-    let x = Scale::log(values, MARGIN, LEFT, RIGHT);
+    let names = pair.parameters.iter().map(|compared| width_of(&cut(&compared.parameter, NAME_AT_MOST)));
+    let left = names.fold(LEFT, |left, width| left.max(width + 8.0)).min(LEFT_AT_MOST);
+    let x = Scale::log(values, MARGIN, left, RIGHT);
     let bottom = TOP + ROW * pair.parameters.len() as f64;
     let drawn = html! {
-        (uprights((TOP, bottom), bottom + 18.0, &x.named(7, round_number)))
+        (uprights((TOP, bottom), bottom + 18.0, &x.named(((RIGHT - left) / 42.0) as usize, round_number)))
         @if let Some(one) = x.at(1.0) { (line("axis", (one, TOP), (one, bottom))) }
         @if let (Some(share), Some(at)) = (comparison.fail_on, limit.and_then(|limit| x.at(limit))) {
             (line("mark-line", (at, TOP), (at, bottom)))
-            (limit_label(at, &format!("limit {}", percent(share))))
+            (limit_label(left, at, &format!("limit {}", percent(share))))
         }
-        (text("soft mid", (LEFT + RIGHT) / 2.0, bottom + 38.0, "B / A"))
+        (text("soft mid", (left + RIGHT) / 2.0, bottom + 38.0, "B / A"))
         @for (at, compared) in pair.parameters.iter().enumerate() {
             (row(compared, TOP + ROW * (at as f64 + 0.5), &x))
         }
@@ -185,15 +191,15 @@ fn ratios(comparison: &Comparison, pair: &Pair) -> Markup {
     }
 }
 
-fn limit_label(at: f64, label: &str) -> Markup {
-    let within = (LEFT + width_of(label) / 2.0, RIGHT - width_of(label) / 2.0);
+fn limit_label(left: f64, at: f64, label: &str) -> Markup {
+    let within = (left + width_of(label) / 2.0, RIGHT - width_of(label) / 2.0);
     text("soft mid", at.clamp(within.0, within.1), TOP - 3.0, label)
 }
 
 fn row(compared: &Compared, y: f64, x: &Scale) -> Markup {
     let class = class(compared.change);
     html! {
-        (text("", 0.0, y + 4.0, &compared.parameter))
+        (text("", 0.0, y + 4.0, &cut(&compared.parameter, NAME_AT_MOST)))
         @if let Some(at) = drawable(compared).and_then(|ratio| x.at(ratio)) {
             @if let Some((lo, hi)) = x.ends(compared.ratio_ci) { g class=(class) { (line("whisker", (lo, y), (hi, y))) } }
             (point(at, y, "3.5", &format!("fill {class}"), "ratios", &tip(compared)))
@@ -269,9 +275,13 @@ fn table(pair: &Pair) -> Markup {
     grid(false, &heads, &rows)
 }
 
-/// Returns a figure of one side with its interval below it. A time has the unit `time`.
+/// Returns a figure of one side with its interval below it. A time has the unit `time`, and a share has none.
 fn cell(figure: &SideFigure, unit: &str, time: Unit) -> Markup {
-    let scale = if unit == "ns" { time } else { Unit { name: "ns/B", size: 1.0 } };
+    let scale = match unit {
+        "ns" => time,
+        "ns_per_byte" => Unit { name: "ns/B", size: 1.0 },
+        _ => Unit { name: "", size: 1.0 },
+    };
     let Some(value) = figure.value.filter(|value| value.is_finite() && figure.status != Status::Unobservable)
     else {
         return html! { span.none { (NONE) } };
@@ -281,7 +291,8 @@ fn cell(figure: &SideFigure, unit: &str, time: Unit) -> Markup {
     let text = number_and_interval(value / scale.size, sound(figure.ci).map(ends));
     let (number, interval) = text.split_once(' ').unwrap_or((&text, ""));
     html! {
-        (bound) (with_minus(number)) "\u{a0}" (scale.name)
+        (bound) (with_minus(number))
+        @if !scale.name.is_empty() { "\u{a0}" (scale.name) }
         @if !interval.is_empty() { span.ci { (with_minus(interval)) } }
     }
 }

@@ -1,8 +1,8 @@
 //! The chart of all parameters of all layers on one logarithmic axis, with their intervals.
 
 use super::chart::{WIDE, chart, uprights};
-use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, text, time};
-use super::scale::Scale;
+use super::parts::{cut, line, parameter_tip, point, rect, round_time, shown, sound, text, time};
+use super::scale::{Scale, reach};
 use super::subject::Signature;
 use crate::logp::in_words;
 use maud::{Markup, html};
@@ -23,14 +23,15 @@ const RIGHT: f64 = 790.0;
 
 /// Returns the figure with its caption.
 pub fn figure(subjects: &[Signature<'_>]) -> Markup {
-    let values = subjects.iter().flat_map(|s| s.result.parameters.times()).filter_map(|(_, p)| shown(p));
-    let values: Vec<f64> = values.collect();
-    let scale = Scale::log(values.iter().copied(), 1.3, LEFT, RIGHT);
+    let parameters = || subjects.iter().flat_map(|s| s.result.parameters.times()).map(|(_, p)| p);
+    let values = || parameters().filter_map(shown);
+    let ends = parameters().filter_map(|p| Some(reach(shown(p)?, sound(p.ci_ns))));
+    let scale = Scale::log(ends.flatten(), 1.3, LEFT, RIGHT);
     let are_beside = subjects.iter().all(|subject| subject.label.chars().count() <= BESIDE);
     let below = if are_beside { 0.0 } else { ROW };
     let group = below + ROW * subjects.len() as f64 + BETWEEN;
     let bottom = TOP + group * TIMES.len() as f64;
-    let has_lane = values.iter().any(|ns| *ns <= 0.0);
+    let has_lane = values().any(|ns| ns <= 0.0);
     let drawn = html! {
         @if has_lane {
             (rect("band", (LANE.0, TOP - 6.0), (LANE.1, bottom - 4.0)))

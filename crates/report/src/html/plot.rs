@@ -2,7 +2,7 @@
 
 use super::chart::{EndLabel, chart, end_labels, levels, room_for, uprights};
 use super::parts::{cut, line, point, round_time, text};
-use super::scale::{Scale, path};
+use super::scale::{Scale, path, reach};
 use super::subject::Subject;
 use maud::{Markup, html};
 use netdyno_measure::show::{bytes, percent};
@@ -123,7 +123,7 @@ impl Plot {
         let right = right_of(curves, width);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let x = Scale::log(points().map(|p| p.x), 1.25, LEFT, right);
-        let y = Scale::log(points().map(|p| p.value), 1.2, height - BELOW, TOP);
+        let y = Scale::log(points().flat_map(|p| reach(p.value, p.ci)), 1.2, height - BELOW, TOP);
         Self { height, right, x, y }
     }
 
@@ -141,7 +141,8 @@ impl Plot {
 
     /// Returns the plot with a linear vertical axis, from 0 to at least `to`.
     fn linear(self, curves: &[Curve], to: f64) -> Self {
-        let values = curves.iter().flat_map(|curve| &curve.points).map(|p| p.value).chain([to]);
+        let points = curves.iter().flat_map(|curve| &curve.points);
+        let values = points.flat_map(|p| reach(p.value, p.ci)).chain([to]);
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 

@@ -4,6 +4,8 @@ use netdyno_measure::stats::Interval;
 
 /// The largest number of ticks of a linear axis.
 const TICKS_AT_MOST: usize = 12;
+/// An axis is extended for the ends of an interval up to this factor of its value.
+const WIDEST: f64 = 10.0;
 /// No axis exceeds this value, because differences of larger numbers overflow.
 const LARGEST: f64 = 1e290;
 
@@ -58,10 +60,12 @@ impl Scale {
         share.is_finite().then(|| self.from + share.clamp(-2.0, 3.0) * (self.to - self.from))
     }
 
-    /// Returns the position of a value, limited to the nearer end of the axis.
+    /// Returns the position of a value, limited to the nearer end of the axis. A value below the positive ones is
+    /// at the low end of a logarithmic axis.
     pub fn within(&self, value: f64) -> Option<f64> {
         let (least, most) = (self.from.min(self.to), self.from.max(self.to));
-        self.at(value).map(|place| place.clamp(least, most))
+        let place = if self.is_log() && value <= 0.0 { Some(self.from) } else { self.at(value) };
+        place.map(|place| place.clamp(least, most))
     }
 
     /// Returns the positions of the ends of an interval, each limited to the nearer end of the axis.
@@ -118,6 +122,13 @@ impl Scale {
             .filter(|tick| (self.lo * 0.999..=self.hi * 1.001).contains(tick))
             .collect()
     }
+}
+
+/// Returns a value and the ends of its interval, as far as an axis shall show them.
+pub fn reach(value: f64, ci: Option<Interval>) -> impl Iterator<Item = f64> {
+    let ci = ci.filter(|_| value > 0.0);
+    let (lo, hi) = (ci.map(|ci| ci.lo.max(value / WIDEST)), ci.map(|ci| ci.hi.min(value * WIDEST)));
+    [Some(value), lo, hi].into_iter().flatten()
 }
 
 /// Returns the smallest and the largest of the values that can be drawn.

@@ -56,7 +56,12 @@ pub fn labels<T>(subjects: &[Subject<'_, T>]) -> Vec<String> {
 impl<T> Subject<'_, T> {
     /// Returns the doubts about a figure of the subject.
     pub fn about<'n, 'a>(&self, notes: &'n Notes<'a>, figure: &str) -> Vec<&'n Note<'a>> {
-        notes.about(self.record_at, self.layer_at, figure)
+        notes.about(self.record_at, self.layer_at, figure, None)
+    }
+
+    /// Returns the doubts about a figure of one operation of the subject.
+    pub fn about_of<'n, 'a>(&self, notes: &'n Notes<'a>, operation: &str, figure: &str) -> Vec<&'n Note<'a>> {
+        notes.about(self.record_at, self.layer_at, figure, Some(operation))
     }
 
     /// Returns the doubts about the subject that concern none of `figures`.

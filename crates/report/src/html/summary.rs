@@ -22,12 +22,13 @@ pub fn summary(subjects: &[Signature<'_>], notes: &Notes<'_>) -> Vec<String> {
     paragraphs
 }
 
-/// Compares the round trips of the layers, the fastest first.
+/// Compares the round trips of the layers, the fastest first. Those of another size are left out.
 fn round_trips(subjects: &[Signature<'_>]) -> Option<String> {
     let mut known: Vec<(&Signature<'_>, f64)> =
         subjects.iter().filter_map(|s| shown(&s.result.parameters.rtt).map(|ns| (s, ns))).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (fastest, least) = known.first()?;
+    let (fastest, least) = *known.first()?;
+    known.retain(|(subject, _)| subject.result.size_bytes == fastest.result.size_bytes);
     let in_full = in_full(&fastest.result.parameters.rtt, fastest.confidence());
     let bytes = counted(fastest.result.size_bytes, "byte", "bytes");
     let first = format!("A request of {bytes} and its reply take {in_full} over {}", fastest.label);

@@ -2,9 +2,11 @@
 
 use super::chart::{HALF, chart};
 use super::grid::{grid, heads, row};
-use super::parts::{colour, line, pretty};
+use super::parts::{colour, line, pretty, sound};
 use super::plot::{Curve, Plot, Point};
-use crate::sweep::{link, metric, of_predicted, sentences, tolerated, value, verdict};
+use crate::sweep::{
+    link, metric, metric_of, of_predicted, sentences, slowdown as of_point, tolerated, value, verdict,
+};
 use maud::{Markup, html};
 use netdyno_measure::show::{NONE, Number, Percent};
 use netdyno_measure::stats::Interval;
@@ -75,20 +77,20 @@ fn tolerances(sweep: &Sweep) -> Markup {
 fn plot(sweep: &Sweep, swept: &Swept) -> Markup {
     let link = swept.points.first().map_or(f64::NAN, |point| point.median);
     let slowdown = |metric: f64| if sweep.higher_is_better { link / metric } else { metric / link };
-    let drawn: Vec<Point> = swept
-        .points
-        .iter()
+    // A metric of 0 has no slowdown.
+    let shown = swept.points.iter().filter(|point| point.slowdown.is_finite());
+    let drawn: Vec<Point> = shown
         .map(|point| {
             let (a, b) = (slowdown(point.range.lo), slowdown(point.range.hi));
             Point {
                 x: point.value,
                 value: point.slowdown,
-                ci: Some(Interval { lo: a.min(b), hi: a.max(b) }),
+                ci: sound(Some(Interval { lo: a.min(b), hi: a.max(b) })),
                 is_bound: false,
                 tip: format!(
-                    "{}: {:.3} times, median {}",
+                    "{}: {} times, median {}",
                     value(swept, point.value),
-                    point.slowdown,
+                    of_point(point),
                     Number(point.median)
                 ),
             }
@@ -113,8 +115,8 @@ fn plot(sweep: &Sweep, swept: &Swept) -> Markup {
 
 fn points(swept: &Swept) -> Markup {
     let cells = |point: &SweptPoint| {
-        let seconds = [point.median, point.range.lo, point.range.hi].map(|value| format!("{value:.6}"));
-        let others = [format!("{:.3}", point.slowdown), point.runs.to_string()];
+        let seconds = [point.median, point.range.lo, point.range.hi].map(metric_of);
+        let others = [of_point(point), point.runs.to_string()];
         row(value(swept, point.value), seconds.into_iter().chain(others))
     };
     let names = ["value", "median", "least", "greatest", "slowdown", "runs"];

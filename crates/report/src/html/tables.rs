@@ -123,10 +123,10 @@ fn concern(note: &Note<'_>, records: &[Record]) -> String {
     let record = records.get(note.record());
     let layer = note.layer().and_then(|at| record.and_then(|r| r.results.get(at))).map(LayerResult::name);
     let run = if records.len() > 1 { format!(" (record {})", note.record() + 1) } else { String::new() };
-    match (layer, note.doubt.about.as_deref()) {
-        (Some(layer), Some(parameter)) => format!("{parameter} of {layer}{run}"),
+    match (layer, note.figure()) {
+        (Some(layer), Some(figure)) => format!("{figure} of {layer}{run}"),
         (Some(layer), None) => format!("{layer}{run}"),
-        (None, about) => format!("{}{run}", about.unwrap_or("the whole run")),
+        (None, figure) => format!("{}{run}", figure.as_deref().unwrap_or("the whole run")),
     }
 }
 

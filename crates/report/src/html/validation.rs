@@ -3,7 +3,7 @@
 
 use super::chart::{EndLabel, HALF, chart};
 use super::grid::{grid, heads, row};
-use super::parts::{colour, line, pretty, round_time, time, with_minus};
+use super::parts::{colour, line, pretty, round_time, sound, time, with_minus};
 use super::plot::{Along, Curve, Plot, Point};
 use super::scale::Scale;
 use crate::notes::Notes;
@@ -93,7 +93,7 @@ fn plot(table: &Table) -> Markup {
             Some(Point {
                 x: row.wanted_ns,
                 value: observed,
-                ci: row.ci_ns.filter(|ci| ci.lo > 0.0),
+                ci: sound(row.ci_ns),
                 is_bound: row.is_met.is_none(),
                 tip: format!("wanted {}, observed {} ({})", time(row.wanted_ns), time(observed), error(row)),
             })

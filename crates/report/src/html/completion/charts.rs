@@ -101,14 +101,26 @@ fn ratios(subjects: &[Subject<'_>], all_ways: &[Ways<'_>]) -> Chart {
         }
     };
     let all = all_ways.iter().flat_map(|ways| ways.others.iter().map(move |way| (ways, way)));
+    let base = base_of(all_ways);
     chart(
-        html! { "Each way over polling" },
-        "Half of a round trip of each way over that of polling",
+        html! { "Each way over " (base) },
+        "Half of a round trip of each way over that of another",
         (HALF, 340.0),
-        ("half round trip over that of polling", round_number, None),
+        ("half round trip over another", round_number, None),
         all.enumerate().map(|(nth, (ways, way))| curve(ways, way, nth)).collect(),
-        html! { "Both axes logarithmic; paired by launch. Figure 5 of Speight et al. 1999 has the inverse. Above 1, polling is faster." },
+        html! { "Both axes logarithmic; paired by launch. Figure 5 of Speight et al. 1999 has the inverse. Above 1, " (base) " is faster." },
     )
+}
+
+/// Names the way that the others are compared with.
+fn base_of<'a>(all_ways: &[Ways<'a>]) -> &'a str {
+    match all_ways {
+        _ if all_ways.iter().all(|ways| ways.base.polls()) => "polling",
+        [first, others @ ..] if others.iter().all(|ways| ways.base.name == first.base.name) => {
+            first.base.name
+        }
+        _ => "the first way",
+    }
 }
 
 /// Returns the colour of a way: that of its result.

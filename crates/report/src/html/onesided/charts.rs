@@ -36,19 +36,21 @@ pub fn completion(subjects: &[Subject<'_>], operation: Operation) -> Chart {
 pub fn bandwidth(subjects: &[Subject<'_>], operation: Operation) -> Chart {
     let point = |subject: &Subject<'_>, size: &TransferTimes| {
         let value = size.bandwidth()?;
+        let is_bound = size.gap.status == Status::UpperBound;
+        let least = if is_bound { "at least " } else { "" };
         Some(Point {
             x: size.size_bytes as f64,
             value,
             ci: None,
-            is_bound: size.gap.status == Status::UpperBound,
-            tip: format!("{}, {}: {}", subject.label, Bytes(size.size_bytes), rate(value)),
+            is_bound,
+            tip: format!("{}, {}: {least}{}", subject.label, Bytes(size.size_bytes), rate(value)),
         })
     };
     chart(
         format!("Bandwidth of a stream of {}", title(operation)),
         ("bandwidth", round_rate),
         curves(subjects, operation, point),
-        html! { "Both axes logarithmic. The bytes of an operation over the gap." },
+        html! { "Both axes logarithmic. The bytes of an operation over the gap. Open points: at least that." },
     )
 }
 

@@ -17,7 +17,7 @@ pub fn letters(subject: &Subject<'_>, notes: &Notes<'_>) -> Markup {
 /// Returns the table of sizes as rows and times as columns, with the letters of doubts in the heading, and
 /// the gap per byte.
 pub fn sizes(subject: &Subject<'_>, operation: &OperationFigures, notes: &Notes<'_>) -> Markup {
-    let about = |name: &str| marks(&subject.about(notes, name));
+    let about = |name: &str| marks(&subject.about_of(notes, operation.operation.name(), name));
     let heads = html! {
         (heads(["size"]))
         @for name in TIMES { th scope="col" { (name) (about(name)) } }

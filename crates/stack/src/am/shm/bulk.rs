@@ -69,10 +69,11 @@ impl<S> Endpoint<S> {
     fn ask(&mut self, state: &mut S, id: PeerId, extent: Extent) -> Result<(), AttachError> {
         let credit = self.wait_for_shm_credit(state, id)?;
         let peer = self.shm.peer_mut(id);
-        peer.bulk.granted = None;
-        peer.bulk.asked = Some(peer.last_sent());
+        let position = peer.last_sent();
+        peer.bulk.asked.push_back(position);
         peer.send_with_extent(credit, Kind::Ask, 0, &[], extent);
-        let is_granted = self.poll_until(state, id, |peer| peer.bulk.granted.take())?;
+        let (_, is_granted) = self
+            .poll_until(state, id, |peer| peer.bulk.granted.take_if(|(answered, _)| *answered == position))?;
         if is_granted { Ok(()) } else { Err(AttachError::NotRegistered) }
     }
 

@@ -168,8 +168,8 @@ impl ShmPeer {
     }
 
     fn take_answer(&mut self, is_granted: bool) -> Result<(), Misbehaved> {
-        self.bulk.asked.take().ok_or(Misbehaved)?;
-        self.bulk.granted = Some(is_granted);
+        let position = self.bulk.asked.pop_front().ok_or(Misbehaved)?;
+        self.bulk.granted = Some((position, is_granted));
         Ok(())
     }
 }

@@ -21,9 +21,11 @@ pub(super) struct Bulk {
     pub(super) fetched_in: BounceReader,
     /// Chunks that this side requested and that have not arrived, in order.
     pub(super) fetches: VecDeque<Fetch>,
-    /// The position of the request that asks for a memory, and the peer's answer.
-    pub(super) asked: Option<u64>,
-    pub(super) granted: Option<bool>,
+    /// The positions of the requests that ask for a memory and are not answered, in order. An `attach` that
+    /// another peer's loss has interrupted leaves its own.
+    pub(super) asked: VecDeque<u64>,
+    /// The latest answer, with the position of its request.
+    pub(super) granted: Option<(u64, bool)>,
 }
 
 /// A chunk of a get that this side has requested.
@@ -63,7 +65,7 @@ impl Bulk {
                 fetched_out: BounceWriter::new(their_inbox, theirs.fetched()),
                 fetched_in: BounceReader::new(inbox, ours.fetched()),
                 fetches: VecDeque::new(),
-                asked: None,
+                asked: VecDeque::new(),
                 granted: None,
             }
         }
@@ -74,13 +76,13 @@ impl Bulk {
     pub(super) fn is_cheated(&self, completed: u64) -> bool {
         let is_passed_by = |position: u64| position < completed;
         self.fetches.front().is_some_and(|fetch| is_passed_by(fetch.position))
-            || self.asked.is_some_and(is_passed_by)
+            || self.asked.front().copied().is_some_and(is_passed_by)
     }
 
     /// Discards the pending transfers, and unmaps the peer's memory.
     pub(super) fn clear(&mut self) {
         self.attached.clear();
         self.fetches.clear();
-        self.asked = None;
+        self.asked.clear();
     }
 }

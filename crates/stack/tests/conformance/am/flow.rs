@@ -296,11 +296,13 @@ pub fn a_peer_that_was_given_up_keeps_nobody_awake(transport: &Transport) {
     let Pair { mut a, to_b, mut at_a, .. } = pair(transport, [config, config]);
     fill(&mut a, to_b, ASK);
     a.disconnect(to_b);
-    // A network with faults delays some of the closing messages, and each is due once.
-    let settled = Instant::now() + Duration::from_millis(20);
-    while Instant::now() < settled {
+    // A network with faults delays some of the closing messages, and each is due once and ends a sleep.
+    until("an undisturbed sleep", || {
         a.poll(&mut at_a).unwrap();
-    }
+        let began = Instant::now();
+        a.idle(Duration::from_millis(50));
+        began.elapsed() >= Duration::from_millis(50)
+    });
     let started = Instant::now();
     for _ in 0..4 {
         a.poll(&mut at_a).unwrap();

@@ -287,7 +287,7 @@ fn a_peer_that_began_again_is_known_by_its_number() {
 /// The end of a peer is noticed at every level, even if no message is due from the peer.
 #[test]
 fn a_peer_that_is_killed_while_nobody_speaks_is_lost() {
-    const PEER_TIMEOUT: Duration = Duration::from_millis(800);
+    const PEER_TIMEOUT: Duration = Duration::from_millis(1500);
     let loopback = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     for level in 0..Level::ALL.len() {
         let (mut child, mut end, vi, _) = with_child(impatient(loopback, PEER_TIMEOUT), level, "127.0.0.1");
