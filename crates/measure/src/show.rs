@@ -374,6 +374,9 @@ mod tests {
             number_and_interval(0.0312, Some(Interval { lo: 0.0301, hi: 0.0325 })),
             "0.0312 [0.0301, 0.0325]"
         );
+        // A figure of 0 has the digits of its interval.
+        let around_0 = Interval { lo: -0.005, hi: 0.0052 };
+        assert_eq!(number_and_interval(0.0, Some(around_0)), "0 [-0.00500, 0.00520]");
         assert_eq!(number(f64::NAN), "–");
         assert_eq!([0.95, 0.999, 0.02, 0.9999].map(percent), ["95 %", "99.9 %", "2 %", "99.99 %"]);
     }

@@ -85,13 +85,13 @@ impl GsoBatch {
         let segments = [ControlMessage::UdpGsoSegments(&(self.each as u16))];
         match sendmsg(socket.as_raw_fd(), &slice, &segments, MsgFlags::empty(), to.as_ref()) {
             Ok(_) => true,
-            // An error of an earlier datagram, or a full send buffer.
-            Err(Errno::ECONNREFUSED | Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => false,
             // The adapter has no checksum offload, the route has a smaller MTU, or the kernel is too old.
-            Err(_) => {
+            Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE | Errno::EOPNOTSUPP | Errno::ENOPROTOOPT) => {
                 self.is_refused = true;
                 false
             }
+            // An error of an earlier datagram, a full send buffer, or a link that is down for now.
+            Err(_) => false,
         }
     }
 }

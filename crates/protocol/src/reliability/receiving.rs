@@ -143,11 +143,19 @@ impl Receiving {
         self.acknowledge_now
     }
 
-    /// Notes that a datagram with the current acknowledgement was sent.
-    pub fn told(&mut self) {
+    /// Notes that a datagram with the current acknowledgement was sent. The acknowledgement delay goes on if its
+    /// completion count is an older one.
+    pub fn told(&mut self, is_all: bool) {
         self.unacknowledged = 0;
-        self.acknowledge_at_ns = None;
         self.acknowledge_now = false;
+        if is_all {
+            self.acknowledge_at_ns = None;
+        }
+    }
+
+    /// Forgets the kept messages, because the peer is lost.
+    pub fn abandon(&mut self) {
+        (self.ahead, self.selective) = (VecDeque::new(), 0);
     }
 
     /// Returns the time at which the acknowledgement delay ends, if it is running.
@@ -255,12 +263,12 @@ mod tests {
         assert_eq!((receiving.deadline(), receiving.is_due()), (Some(50 + DELAY_NS), false));
         receiving.on_time(50 + DELAY_NS);
         assert!(receiving.is_due());
-        receiving.told();
+        receiving.told(true);
         assert_eq!((receiving.deadline(), receiving.is_due()), (None, false));
 
         arrive(&mut receiving, &mut buffers, 3, 70);
         assert!(receiving.is_due());
-        receiving.told();
+        receiving.told(true);
 
         for sequence in [2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] {
             arrive(&mut receiving, &mut buffers, sequence, 80);

@@ -136,6 +136,8 @@ pub struct Asked {
     pub range: Range,
     /// Whether the memory is registered, if the peer asks that.
     pub has: Option<bool>,
+    /// The bytes of memory that the answer has; none if the get will be refused.
+    pub bytes: usize,
 }
 
 /// The next step of a transfer after a message whose bytes are in place.
@@ -325,7 +327,7 @@ impl Transfers {
         if self.answers.len() >= window as usize {
             return Err(Stray);
         }
-        let Asked { range, has } = asked;
+        let Asked { range, has, .. } = asked;
         self.answers.push_back(Answer { range, next: 0, has, departed });
         Ok(())
     }

@@ -184,6 +184,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn ends_of_intervals_are_within_the_axis() {
+        let scale = Scale::log(reach(5.0, Some(Interval { lo: -3.0, hi: 12.0 })), 1.0, 0.0, 100.0);
+        assert_eq!(scale.domain(), (0.5, 12.0));
+        let (lo, hi) = scale.ends(Some(Interval { lo: -3.0, hi: 12.0 })).unwrap();
+        assert_eq!((lo, hi.round()), (0.0, 100.0));
+        assert_eq!((scale.at(-3.0), scale.within(f64::NAN)), (None, None));
+        // An interval without end does not make its axis endless.
+        assert!(reach(5.0, Some(Interval { lo: 1e-9, hi: f64::INFINITY })).eq([5.0, 0.5, 50.0]));
+        assert!(reach(-5.0, Some(Interval { lo: -6.0, hi: -4.0 })).eq([-5.0]));
+    }
+
+    #[test]
     fn ticks_are_round() {
         assert_eq!(Scale::linear([9.3], 0.0, 100.0).ticks(5), [0.0, 2.0, 4.0, 6.0, 8.0]);
         assert_eq!(Scale::linear([-1.0, 2.0], 0.0, 100.0).ticks(3), [-1.0, 0.0, 1.0, 2.0]);

@@ -106,6 +106,11 @@ impl<S> Endpoint<S> {
         }
     }
 
+    /// Returns the number of requests to all peers that are unanswered.
+    pub(super) fn in_flight_to_all(&self) -> u64 {
+        self.shm.in_flight_to_all() + self.others.in_flight_to_all()
+    }
+
     /// Returns the longest payload that `peer` accepts, in bytes.
     pub fn medium_bytes(&self, peer: PeerId) -> usize {
         match self.shm.find(peer) {
@@ -198,7 +203,8 @@ impl<S> Endpoint<S> {
     #[inline(always)]
     fn poll_for_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
         self.shm.peer(peer).check_connected()?;
-        if self.poll(state)? == 0 {
+        // A poll may make room although it handles no message.
+        if self.poll(state)? == 0 && !self.shm.peer(peer).has_room() {
             self.idle(SLEEP_AT_MOST);
         }
         Ok(())
@@ -228,16 +234,24 @@ impl<S> Endpoint<S> {
         state: &mut S,
         mut try_send: impl FnMut(&mut Self) -> Result<(), RequestError>,
     ) -> Result<(), PeerLost> {
+        let mut was_vain = false;
         loop {
             match try_send(self) {
                 Err(RequestError::Lost(lost)) => return Err(lost),
                 Err(RequestError::Full) => {}
                 Ok(()) | Err(RequestError::TooLong(_)) => return Ok(()),
             }
-            if self.poll(state)? == 0 {
-                self.idle(SLEEP_AT_MOST);
-            }
+            was_vain = self.poll_again(state, was_vain)?;
         }
+    }
+
+    /// Polls for something that was looked for in vain. Sleeps first if the poll before that look handled nothing: a
+    /// poll may make room although it handles no message. Returns whether this poll handled nothing.
+    pub(super) fn poll_again(&mut self, state: &mut S, was_vain: bool) -> Result<bool, PeerLost> {
+        if was_vain {
+            self.idle(SLEEP_AT_MOST);
+        }
+        Ok(self.poll(state)? == 0)
     }
 
     /// Sends a request with a payload, if there is room in the window.

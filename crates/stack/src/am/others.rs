@@ -118,6 +118,11 @@ impl<S> Others<S> {
         self.list.iter_mut().for_each(|other| other.transport.tend(offer));
     }
 
+    /// Returns the number of unanswered requests to all peers.
+    pub(super) fn in_flight_to_all(&self) -> u64 {
+        self.list.iter().map(|other| other.transport.in_flight_to_all()).sum()
+    }
+
     pub(super) fn strays(&self) -> Strays {
         self.list.iter().fold(Strays::default(), |sum, other| sum.plus(other.transport.strays()))
     }

@@ -59,7 +59,10 @@ impl<S: Send + 'static> Progress for Driven<S> {
     type Error = PeerLost;
 
     fn progress(&mut self) -> Result<bool, PeerLost> {
-        Ok(self.endpoint.poll(&mut self.state)? > 0)
+        // Room in a window is progress too: a program may wait for it.
+        let before = self.endpoint.in_flight_to_all();
+        let handled = self.endpoint.poll(&mut self.state)?;
+        Ok(handled > 0 || self.endpoint.in_flight_to_all() != before)
     }
 
     fn prepare_sleep(&mut self) -> Duration {

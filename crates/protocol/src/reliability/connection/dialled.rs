@@ -36,7 +36,13 @@ impl<C: Controller> Connection<C> {
     pub(super) fn complete_in_turn(&mut self, completed: u16, now_ns: u64) {
         match self.holding.as_mut().and_then(|holding| holding.last()) {
             None => drop(self.complete(completed, now_ns)),
-            Some(last) => last.then_completed = Some(completed),
+            Some(last) => {
+                // Two acknowledgements may overtake each other.
+                let is_later = |before: u16| completed.wrapping_sub(before) < 1 << 15;
+                if last.then_completed.is_none_or(is_later) {
+                    last.then_completed = Some(completed);
+                }
+            }
         }
     }
 

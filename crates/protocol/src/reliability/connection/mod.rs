@@ -467,6 +467,9 @@ impl<C: Controller> Connection<C> {
         if let Some(holding) = &mut self.holding {
             holding.clear();
         }
+        self.sending.abandon();
+        self.receiving.abandon();
+        self.buffers = Buffers::default();
     }
 
     /// Takes back a buffer that [`Connection::buffered`] returned, for reuse.
@@ -525,7 +528,8 @@ impl<C: Controller> Connection<C> {
         }
         if let Some(at) = self.sending.next() {
             let arrived = self.arrived();
-            self.receiving.told();
+            // The message has the completion count of its place in the order.
+            self.receiving.told(!self.ledger.is_owing());
             return Some(self.sending.transmit(at, arrived, now_ns));
         }
         let kind = if self.sending.take_probe() {
@@ -548,7 +552,7 @@ impl<C: Controller> Connection<C> {
         let mut header = self.header(kind, 0);
         header.arrived.is_stale = kind == Kind::Probe;
         self.alone = datagram::alone(&header);
-        self.receiving.told();
+        self.receiving.told(true);
         self.ledger.told();
         &self.alone
     }

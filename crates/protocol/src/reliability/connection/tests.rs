@@ -262,6 +262,37 @@ fn nobody_waits_for_transfers_that_are_forgotten() {
     assert_eq!(b.lost(), Some(Loss::Closed));
 }
 
+/// A message that was queued before others were handled does not tell of these.
+#[test]
+fn a_message_with_an_older_count_leaves_the_later_one_owed() {
+    let [mut a, mut b] = pair(8);
+    b.request(0, &[], &[], 0).unwrap();
+    (0..3).for_each(|_| a.request(0, &[], &[], 0).unwrap());
+    deliver(&mut b, &transmit(&mut a, 0), false, 0);
+    deliver(&mut a, &transmit(&mut b, 0), false, 0);
+    assert_eq!(a.in_flight(), 3);
+    b.on_time(DELAY_NS);
+    deliver(&mut a, &transmit(&mut b, DELAY_NS), false, DELAY_NS);
+    assert_eq!(a.in_flight(), 0);
+}
+
+/// Nothing is kept for a lost peer, and the goodbye still has its place in the order.
+#[test]
+fn a_lost_peer_holds_no_memory() {
+    let [mut a, mut b] = pair(8);
+    (0..8).for_each(|_| a.request(0, &[], &[0; 1000], 0).unwrap());
+    let requests = transmit(&mut a, 0);
+    deliver(&mut b, &requests[4..], false, 0);
+    for connection in [&mut a, &mut b] {
+        let empty = size_of_val(connection);
+        assert!(connection.memory_bytes() > empty + 4_000);
+        connection.end();
+        assert!(connection.memory_bytes() < empty + 1_000, "{}", connection.memory_bytes() - empty);
+    }
+    let goodbye = datagram::parse(a.goodbye()).unwrap().header;
+    assert_eq!(goodbye.sequence, datagram::parse(&requests[7]).unwrap().header.sequence + 1);
+}
+
 /// Delivers datagrams of transfers. Returns the number of messages taken.
 fn deliver_transfers(to: &mut Connection, datagrams: &[Vec<u8>]) -> usize {
     let mut taken = 0;
@@ -354,6 +385,47 @@ fn a_closed_peer_is_lost_when_nothing_is_held_of_it() {
     assert_eq!(b.lost(), None);
     release(&mut b, 20);
     assert_eq!((b.lost(), b.next_due()), (Some(Loss::Closed), None));
+}
+
+/// Of two acknowledgements that overtake each other the later count holds.
+#[test]
+fn the_latest_count_is_applied_after_what_is_held() {
+    let [mut a, mut b] = dialled_pair();
+    for _ in 0..4 {
+        departs(&mut a, 100);
+        a.request(0, &[], &[], 0).unwrap();
+    }
+    hold(&mut b, &transmit(&mut a, 0), 0);
+    departs(&mut b, 200);
+    b.request(0, &[], &[], 0).unwrap();
+    hold(&mut a, &transmit(&mut b, 0), 0);
+    let mut counts = [2, 4].map(|nth| {
+        release(&mut b, (nth - 1) * DELAY_NS);
+        b.on_time(nth * DELAY_NS);
+        transmit(&mut b, nth * DELAY_NS)
+    });
+    assert!(counts.iter().all(|datagrams| !datagrams.is_empty()));
+    counts.reverse();
+    counts.iter().for_each(|datagrams| hold(&mut a, datagrams, 4 * DELAY_NS));
+    assert_eq!((a.held(), a.in_flight()), (1, 4));
+    release(&mut a, 200);
+    assert_eq!(a.in_flight(), 2);
+}
+
+/// A get that will be refused brings no bytes, whatever it asks for.
+#[test]
+fn a_refused_get_takes_no_time_on_a_dialled_link() {
+    let [mut a, mut b] = dialled_pair();
+    departs(&mut a, 7);
+    a.get([0, 0, u64::MAX], 0).unwrap();
+    hold(&mut b, &transmit(&mut a, 0), 0);
+    let mut bytes = None;
+    let released = b.release(10, |len| {
+        bytes = Some(len);
+        Departed { at: 10, at_once: true }
+    });
+    assert!(matches!(released, Some(Released::Event(Event::Nothing))), "{released:?}");
+    assert_eq!(bytes, Some(0));
 }
 
 /// A peer whose answer is not due is neither probed nor given up.

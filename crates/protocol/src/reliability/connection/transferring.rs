@@ -9,6 +9,7 @@ use crate::reliability::congestion::Controller;
 use crate::reliability::transfers::{
     Arrival, Asked, Event, Memories, Step, Store, Stored, Stray, Turn, Waiting,
 };
+use alloc::vec::Vec;
 
 impl<C: Controller> Connection<C> {
     /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Returns the number under
@@ -128,11 +129,16 @@ impl<C: Controller> Connection<C> {
                 self.receiving.acknowledge_after(self.share.into());
                 self.transfers.arrive(words[0], payload, memories)?
             }
-            Kind::Get => return Ok(Some(Step::Asked(Asked { range: leading_range()?.0, has: None }))),
+            Kind::Get => {
+                let (range, _) = leading_range()?;
+                let is_there = memories.read(&range, 0, 0, &mut Vec::new());
+                let bytes = if is_there { range.len as usize } else { 0 };
+                return Ok(Some(Step::Asked(Asked { range, has: None, bytes })));
+            }
             Kind::Attach => {
                 let number = u32::try_from(words[0]).map_err(|_| Stray)?;
                 let range = Range { number, ..Range::default() };
-                return Ok(Some(Step::Asked(Asked { range, has: Some(memories.has(payload)) })));
+                return Ok(Some(Step::Asked(Asked { range, has: Some(memories.has(payload)), bytes: 0 })));
             }
             Kind::Fetched => {
                 self.receiving.acknowledge_after(self.share.into());
@@ -168,7 +174,7 @@ impl<C: Controller> Connection<C> {
                 self.refuse(request.range, request.handler, words);
             }
             Step::Asked(asked) => {
-                let departed = depart.map(|depart| depart(asked.range.len as usize));
+                let departed = depart.map(|depart| depart(asked.bytes));
                 self.transfers.asked(asked, departed, self.window)?;
             }
             Step::Fetched(range) if self.completes => return Ok(Event::Fetched(range.number)),

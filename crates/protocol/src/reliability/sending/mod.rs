@@ -338,11 +338,10 @@ impl<C: Controller> Sending<C> {
         let delay_ns = self.acknowledgement_delay_ns;
         let begin_ns =
             if self.messages.is_empty() { self.timer_ns.max(self.answer_ns) } else { self.timer_ns };
-        begin_ns
-            + match self.timeouts.checked_sub(self.recovery.tail_loss_probes) {
-                None => self.round_trip.probe_ns(&self.recovery, delay_ns),
-                Some(timeouts) => self.round_trip.timeout_ns(&self.recovery, delay_ns, timeouts),
-            }
+        begin_ns.saturating_add(match self.timeouts.checked_sub(self.recovery.tail_loss_probes) {
+            None => self.round_trip.probe_ns(&self.recovery, delay_ns),
+            Some(timeouts) => self.round_trip.timeout_ns(&self.recovery, delay_ns, timeouts),
+        })
     }
 
     /// Handles the retransmission timer, if it has expired at `now_ns`. Called while an acknowledgement or an
@@ -416,12 +415,16 @@ impl<C: Controller> Sending<C> {
     /// Transmits the message at the index from [`Sending::next`], with the acknowledgement `arrived`. Returns
     /// its bytes.
     pub fn transmit(&mut self, at: usize, arrived: Arrived, now_ns: u64) -> &[u8] {
+        let is_first = at == self.transmitted;
         if self.under_way == 0 {
             self.timer_ns = now_ns;
+            if is_first {
+                // Everything before it has arrived. Probes for a missing answer say nothing about its loss.
+                self.timeouts = 0;
+            }
         }
         self.order += 1;
         let now = Transmission { order: self.order, sent_ns: now_ns };
-        let is_first = at == self.transmitted;
         let Outgoing { bytes, flight, .. } = &mut self.messages[at];
         if is_first {
             flight.first = now;
@@ -443,6 +446,14 @@ impl<C: Controller> Sending<C> {
         let arrived = Arrived { is_stale: !is_first, ..arrived };
         datagram::stamp(bytes, sequence, self.order as u16, arrived);
         bytes
+    }
+
+    /// Forgets all messages, because the peer is lost. The next sequence number stays.
+    pub fn abandon(&mut self) {
+        self.first = self.next_sequence();
+        self.messages = VecDeque::new();
+        (self.pieces, self.transmitted) = (0, 0);
+        (self.under_way, self.again, self.pieces_under_way) = (0, 0, 0);
     }
 
     /// Returns the memory of the messages that are not acknowledged, in bytes.

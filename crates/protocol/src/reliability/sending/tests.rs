@@ -135,6 +135,23 @@ fn where_nothing_can_be_sent_again_a_probe_is_due() {
     assert!(!sending.take_probe());
 }
 
+/// Probes for a missing answer do not put off the repair of a later loss.
+#[test]
+fn the_next_message_forgets_the_probes_before_it() {
+    let mut sending = queued(1);
+    transmit(&mut sending, 0);
+    acknowledge(&mut sending, 1, 0, 10).unwrap();
+    let probe_ns = sending.deadline() - 10;
+    for _ in 0..10 {
+        sending.on_time(sending.deadline());
+        assert!(sending.take_probe());
+    }
+    let now_ns = sending.deadline();
+    queue(&mut sending, Kind::Request);
+    assert_eq!(transmit(&mut sending, now_ns), [1]);
+    assert_eq!(sending.deadline(), now_ns + probe_ns);
+}
+
 #[test]
 fn requests_that_were_never_transmitted_are_known() {
     let mut sending = queued(20);

@@ -4,8 +4,7 @@ use super::endpoint::{Destination, Source};
 use super::remote::{Remote, Target};
 use crate::am::Endpoint;
 use crate::am::call::Call;
-use crate::am::endpoint::SLEEP_AT_MOST;
-use crate::am::error::{AttachError, PeerLost, TransferError};
+use crate::am::error::{AttachError, TransferError};
 use crate::am::peer_id::PeerId;
 use crate::am::transport::Lent;
 use netdyno_protocol::frame::memory_key::MemoryKey;
@@ -25,6 +24,7 @@ impl<S> Endpoint<S> {
             Ok(())
         })?;
         self.push(peer, None);
+        let mut was_vain = false;
         loop {
             let transport = self.others.to(peer);
             match transport.attached(peer) {
@@ -32,7 +32,7 @@ impl<S> Endpoint<S> {
                 Some((number, false)) if number == asked => return Err(AttachError::NotRegistered),
                 _ => transport.check_connected(peer)?,
             }
-            self.poll_or_idle(state)?;
+            was_vain = self.poll_again(state, was_vain)?;
         }
         Ok(Remote { peer, memory: key.id, len, place: 0 })
     }
@@ -76,13 +76,6 @@ impl<S> Endpoint<S> {
     fn push(&mut self, peer: PeerId, lent: Lent<'_>) {
         self.others.to_mut(peer).push(peer, &self.offer.memories, lent);
     }
-
-    fn poll_or_idle(&mut self, state: &mut S) -> Result<(), PeerLost> {
-        if self.poll(state)? == 0 {
-            self.idle(SLEEP_AT_MOST);
-        }
-        Ok(())
-    }
 }
 
 /// A store whose caller waits until its bytes are copied.
@@ -95,13 +88,14 @@ struct Lending<'a, S> {
 
 impl<S> Lending<'_, S> {
     fn until_taken(self, state: &mut S) -> Result<(), TransferError> {
+        let mut was_vain = false;
         loop {
             self.endpoint.push(self.peer, Some((self.number, self.bytes)));
             if !self.needs_source() {
                 self.endpoint.others.to(self.peer).check_connected(self.peer)?;
                 return Ok(());
             }
-            self.endpoint.poll_or_idle(state)?;
+            was_vain = self.endpoint.poll_again(state, was_vain)?;
         }
     }
 

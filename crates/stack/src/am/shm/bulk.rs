@@ -17,7 +17,6 @@ use super::transfers::{Fetch, Get};
 use crate::am::Endpoint;
 use crate::am::bulk::{Destination, Mapped, Remote, Source, Target};
 use crate::am::call::Call;
-use crate::am::endpoint::SLEEP_AT_MOST;
 use crate::am::error::{AttachError, PeerLost, TransferError};
 use crate::am::peer_id::PeerId;
 use netdyno_host::bounce::{CELL, CELLS};
@@ -84,15 +83,14 @@ impl<S> Endpoint<S> {
         id: PeerId,
         mut attempt: impl FnMut(&mut ShmPeer) -> Option<T>,
     ) -> Result<T, PeerLost> {
+        let mut was_vain = false;
         loop {
             let peer = self.shm.peer_mut(id);
             peer.check_connected()?;
             if let Some(given) = attempt(peer) {
                 return Ok(given);
             }
-            if self.poll(state)? == 0 {
-                self.idle(SLEEP_AT_MOST);
-            }
+            was_vain = self.poll_again(state, was_vain)?;
         }
     }
 

@@ -158,6 +158,11 @@ impl ShmPeers {
         peer.in_flight() + arrived as u32
     }
 
+    /// Returns the number of unanswered requests to all peers.
+    pub(super) fn in_flight_to_all(&self) -> u64 {
+        self.peers.iter().map(|peer| u64::from(peer.in_flight())).sum()
+    }
+
     /// Returns the number of gets whose handler has not run.
     fn arrived(&self) -> usize {
         self.arrived.len()

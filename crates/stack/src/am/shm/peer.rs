@@ -152,6 +152,10 @@ impl ShmPeer {
         self.credits.in_flight()
     }
 
+    pub(in crate::am) fn has_room(&self) -> bool {
+        self.credits.has_room()
+    }
+
     pub(in crate::am) fn medium_bytes(&self) -> usize {
         self.outbox.medium_bytes
     }

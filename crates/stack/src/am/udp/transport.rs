@@ -48,6 +48,10 @@ impl<S> Transport<S> for UdpPeers {
         self.peer(peer).outbox.connection.in_flight()
     }
 
+    fn in_flight_to_all(&self) -> u64 {
+        self.peers.iter().map(|peer| u64::from(peer.outbox.connection.in_flight())).sum()
+    }
+
     fn medium_bytes(&self, peer: PeerId) -> usize {
         self.peer(peer).outbox.medium_bytes
     }

@@ -60,6 +60,7 @@ macro_rules! suites {
                 child_process, all_to_all_among_more_processes_than_cores;
             progress:
                 requests_are_answered_while_the_program_computes, both_programs_sleep,
+                room_for_requests_without_replies_ends_a_sleep,
                 transfers_go_on_while_both_programs_sleep, calls_of_the_program_mix_with_the_thread,
                 the_loss_of_a_peer_reaches_the_program;
         }

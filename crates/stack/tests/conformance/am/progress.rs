@@ -1,7 +1,7 @@
 //! Endpoints with a progress thread.
 
 use crate::common::bulk::{
-    ANSWERED, ECHO, FETCHED, Origin, Seen, Side, bytes, config, contents, pair_with, while_polled,
+    ANSWERED, ECHO, FETCHED, Origin, SINK, Seen, Side, bytes, config, contents, pair_with, while_polled,
 };
 use crate::common::{Deadline, TIMEOUT, Transport, seed, until};
 use fastrand::Rng;
@@ -35,9 +35,13 @@ impl Threaded {
 
     /// Sends a request that its peer answers with `n`. Waits for room by sleeping.
     fn ask(&self, n: u64) -> Result<(), PeerLost> {
+        self.send(ECHO, n)
+    }
+
+    fn send(&self, handler: u8, n: u64) -> Result<(), PeerLost> {
         let mut guard = self.thread.lock()?;
         loop {
-            match guard.endpoint.try_request(self.peer, ECHO, [n]) {
+            match guard.endpoint.try_request(self.peer, handler, [n]) {
                 Err(RequestError::Full) => guard = guard.wait(TIMEOUT)?,
                 Err(RequestError::Lost(lost)) => return Err(lost),
                 other => return other.map_err(|_| unreachable!("a request without a payload")),
@@ -73,6 +77,17 @@ pub fn both_programs_sleep(transport: &Transport) {
     for side in [&a, &b] {
         assert_eq!(side.thread.lock().unwrap().state.replies, (0..500).collect::<Vec<u64>>());
     }
+}
+
+/// Requests that nobody answers are completed by credits, which no handler sees.
+pub fn room_for_requests_without_replies_ends_a_sleep(transport: &Transport) {
+    let [a, b] = sides(transport).map(Threaded::start);
+    let deadline = Deadline::after(TIMEOUT);
+    for n in 0..200 {
+        a.send(SINK, n).unwrap();
+        deadline.check("room");
+    }
+    b.thread.stop().unwrap();
 }
 
 /// Transfers through bounce buffers and in datagrams need progress at both sides again and again.

@@ -16,6 +16,8 @@ pub const QUIET: u8 = 4;
 pub const FETCHED: u8 = 5;
 /// A handler of requests that replies with its first word.
 pub const ECHO: u8 = 7;
+/// A handler of requests that does not reply.
+pub const SINK: u8 = 8;
 /// A handler of replies.
 pub const DONE: u8 = 6;
 /// The value of bytes that nothing was written to.
@@ -68,6 +70,7 @@ pub fn handlers() -> Handlers<Seen> {
         let [n, ..] = request.words();
         request.reply(DONE, [n]);
     });
+    handlers.on_request(SINK, |_, _| {});
     handlers.on_reply(DONE, |seen, reply| seen.replies.push(reply.words()[0]));
     handlers.on_refused(|seen, refused| seen.refused.push(refused));
     handlers
