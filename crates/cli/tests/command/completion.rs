@@ -56,6 +56,9 @@ fn the_forms_of_a_result() {
         same.contains("half_rtt") && same.contains("per_message") && same.contains("share_of_peak"),
         "{same}"
     );
+    let share =
+        same.lines().find(|line| line.starts_with("share_of_peak")).unwrap_or_else(|| panic!("{same}"));
+    assert!(share.contains("0.76") && !share.contains("ns"), "{share}");
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
 }
 
