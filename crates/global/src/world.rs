@@ -232,7 +232,8 @@ impl World {
             Ok(handled) => handled,
             Err(lost) => {
                 self.note(lost)?;
-                0
+                // The poll may have handled what is awaited, too.
+                1
             }
         };
         self.check()?;

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -61,6 +61,27 @@ pub struct Left {
     pub when: Instant,
 }
 
+/// What a rank does together with all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Meeting {
+    Nothing,
+    Start,
+    Barrier,
+    Gathering,
+}
+
+/// What other threads than that of the job know of its end.
+pub struct Told {
+    pub code: c_int,
+    pub when: Instant,
+    /// The rank that has left, if none has ended the job.
+    pub left: Option<usize>,
+}
+
+/// The first end that was told.
+pub static TOLD: OnceLock<Told> = OnceLock::new();
+
 /// The job of this process.
 pub struct Job {
     /// This process. A child of it is no rank.
@@ -91,8 +112,8 @@ pub struct Job {
     pub left: Cell<Option<Left>>,
     /// The ranks that have closed their endpoints and told no end of the job.
     pub closed: RefCell<HashSet<usize>>,
-    /// Whether this rank waits for others in a barrier or gathering.
-    pub is_meeting: Cell<bool>,
+    /// A [`Meeting`]: whether this rank is in a barrier or gathering.
+    pub meeting: AtomicU8,
     /// Whether this rank ends.
     pub is_ending: Cell<bool>,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
@@ -141,12 +162,18 @@ impl Job {
         (0..self.ranks).filter(move |rank| *rank != own)
     }
 
+    /// Reports whether this rank does something together with all others now.
+    pub fn is_meeting(&self) -> bool {
+        self.meeting.load(Ordering::Relaxed) != Meeting::Nothing as u8
+    }
+
     /// Returns what this rank tells of its end. A handler may end the job within a barrier or gathering, which this rank then
     /// has not taken part in.
     pub fn own_end(&self, code: c_int) -> End {
-        let [barriers, gatherings] = [self.barriers.get(), self.gatherings.get()]
-            .map(|begun| begun.saturating_sub(u64::from(self.is_meeting.get())));
-        [code as u64, barriers, gatherings]
+        let now = self.meeting.load(Ordering::Relaxed);
+        let complete = |begun: &Cell<u64>, meeting| begun.get() - u64::from(now == meeting as u8);
+        let barriers = complete(&self.barriers, Meeting::Barrier);
+        [code as u64, barriers, complete(&self.gatherings, Meeting::Gathering)]
     }
 
     /// Takes the end of the job that a rank has told.
@@ -155,6 +182,7 @@ impl Job {
         let ended = self.ended.get().unwrap_or(now);
         let (barriers, gatherings) = (ended.barriers.min(barriers), ended.gatherings.min(gatherings));
         self.ended.set(Some(Ended { barriers, gatherings, ..ended }));
+        let _ = TOLD.set(Told { code: ended.code, when: ended.when, left: None });
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
@@ -162,6 +190,7 @@ impl Job {
     fn take_leave(&self, rank: usize) {
         let left = self.left.get().unwrap_or(Left { rank, when: Instant::now() });
         self.left.set(Some(left));
+        let _ = TOLD.set(Told { code: 1, when: left.when, left: Some(rank) });
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
@@ -250,7 +279,7 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     if loss == Loss::Closed {
         // It is missed only where this rank waits for it. Then the message that it did not take is that of the barrier.
         job.closed.borrow_mut().insert(rank);
-        return job.is_meeting.get();
+        return job.is_meeting();
     }
     await_launcher(job);
     fail(&format!("rank {rank} of {} is lost: {loss}", job.ranks))

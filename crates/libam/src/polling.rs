@@ -95,13 +95,9 @@ impl Bundle {
 
     #[cold]
     fn poll_many(&self) -> Result<usize, Refusal> {
-        // A handler may free endpoints, so that the borrow may not last.
+        // A handler may free endpoints, or move them to a bundle of other threads, so that the borrow may not last.
         let endpoints = self.endpoints.borrow().clone();
-        endpoints
-            .into_iter()
-            .filter(|endpoint| !endpoint.has_ended.load(Ordering::Relaxed))
-            .map(Endpoint::poll)
-            .sum()
+        endpoints.into_iter().filter(|endpoint| endpoint.is_in(self)).map(Endpoint::poll).sum()
     }
 
     /// Waits until a message has been handled since this thread has last waited here. A message that another thread, or a
@@ -144,7 +140,8 @@ impl Bundle {
     /// Reports whether the endpoints have handled messages since this thread has last asked.
     fn has_delivered(&self) -> bool {
         let endpoints = self.endpoints.borrow();
-        let delivered = endpoints.iter().map(|endpoint| endpoint.delivered.get()).fold(0, u64::wrapping_add);
+        let delivered = endpoints.iter().map(|endpoint| endpoint.delivered.get());
+        let delivered = delivered.fold(self.delivered_elsewhere.get(), u64::wrapping_add);
         let at = ptr::from_ref(self).addr();
         SEEN.with_borrow_mut(|seen| seen.insert(at, delivered).unwrap_or(0) != delivered)
     }
@@ -172,7 +169,7 @@ impl Bundle {
         let _ = poll(&mut awaited, Timespec::try_from(most).ok().as_ref());
         let _held = self.hold()?;
         // Another thread may have moved some, and now use them under the lock of another bundle.
-        let ours = endpoints.iter().filter(|endpoint| ptr::eq(endpoint.bundle(), self));
+        let ours = endpoints.iter().filter(|endpoint| endpoint.is_in(self));
         ours.for_each(|endpoint| endpoint.cancel_sleep());
         Ok(true)
     }

@@ -4,7 +4,7 @@
 
 use crate::code::Code;
 use crate::ending::end_now;
-use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, ROUNDS, at_exit, fail, job};
+use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, Meeting, ROUNDS, at_exit, fail, job};
 use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -21,7 +21,7 @@ use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -178,7 +178,7 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         ended: Cell::new(None),
         left: Cell::new(None),
         closed: RefCell::default(),
-        is_meeting: Cell::new(false),
+        meeting: AtomicU8::new(Meeting::Nothing as u8),
         is_ending: Cell::new(false),
         callback: Cell::new(None),
         environment: OnceLock::new(),
@@ -219,23 +219,20 @@ impl Job {
         for rank in self.rank + 1..self.ranks {
             self.send(rank, [HELLO, 0, 0, 0], &[])?;
         }
-        self.wait(None, || self.endpoint.peers.borrow().len() >= self.ranks - 1, |_| true)
+        let is_over = || self.endpoint.peers.borrow().len() >= self.ranks - 1;
+        self.meet(Meeting::Start, || self.wait(None, is_over, |_| true))
+    }
+
+    /// Does something together with all other ranks.
+    fn meet<T>(&self, meeting: Meeting, work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        self.meeting.store(meeting as u8, Ordering::Relaxed);
+        let met = work();
+        self.meeting.store(Meeting::Nothing as u8, Ordering::Relaxed);
+        met
     }
 
     /// Polls until `is_over`, for a message of rank `of`. Ends this rank if a rank has ended that this one needs for it.
     fn wait(
-        &self,
-        of: Option<usize>,
-        is_over: impl Fn() -> bool,
-        is_needed: impl Fn(&Ended) -> bool,
-    ) -> Result<(), Refusal> {
-        self.is_meeting.set(true);
-        let met = self.poll_until(of, is_over, is_needed);
-        self.is_meeting.set(false);
-        met
-    }
-
-    fn poll_until(
         &self,
         of: Option<usize>,
         is_over: impl Fn() -> bool,
@@ -275,17 +272,19 @@ impl Job {
         self.check_may_wait()?;
         let nth = self.barriers.get() + 1;
         self.barriers.set(nth);
-        let mut distance = 1;
-        for round in 0.. {
-            if distance >= self.ranks {
-                break;
+        self.meet(Meeting::Barrier, || {
+            let mut distance = 1;
+            for round in 0.. {
+                if distance >= self.ranks {
+                    break;
+                }
+                self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
+                let before = (self.rank + self.ranks - distance) % self.ranks;
+                self.wait(Some(before), || self.arrived[round].get() >= nth, |ended| ended.barriers < nth)?;
+                distance *= 2;
             }
-            self.send((self.rank + distance) % self.ranks, [BARRIER, round as u64, 0, 0], &[])?;
-            let before = (self.rank + self.ranks - distance) % self.ranks;
-            self.wait(Some(before), || self.arrived[round].get() >= nth, |ended| ended.barriers < nth)?;
-            distance *= 2;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Gives `mine` to all ranks, and returns what each has given, by rank.
@@ -294,12 +293,10 @@ impl Job {
     /// As of [`Job::barrier`].
     pub fn gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
         let nth = self.begin_gathering()?;
-        for rank in self.others() {
-            self.give(rank, nth, mine)?;
-        }
-        for rank in self.others() {
-            self.wait_for_gift(nth, rank)?;
-        }
+        self.meet(Meeting::Gathering, || {
+            self.others().try_for_each(|rank| self.give(rank, nth, mine))?;
+            self.others().try_for_each(|rank| self.wait_for_gift(nth, rank))
+        })?;
         Ok((0..self.ranks)
             .map(|rank| if rank == self.rank { mine.to_vec() } else { self.taken(nth, rank) })
             .collect())
@@ -312,12 +309,11 @@ impl Job {
     pub fn broadcast(&self, root: usize, mine: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         let nth = self.begin_gathering()?;
         if self.rank == root {
-            for rank in self.others() {
-                self.give(rank, nth, &mine)?;
-            }
+            let give = |rank| self.give(rank, nth, &mine);
+            self.meet(Meeting::Gathering, || self.others().try_for_each(give))?;
             return Ok(mine);
         }
-        self.wait_for_gift(nth, root)?;
+        self.meet(Meeting::Gathering, || self.wait_for_gift(nth, root))?;
         Ok(self.taken(nth, root))
     }
 

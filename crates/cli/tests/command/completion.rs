@@ -57,7 +57,7 @@ fn the_forms_of_a_result() {
         "{same}"
     );
     let share =
-        same.lines().find(|line| line.starts_with("share_of_peak")).unwrap_or_else(|| panic!("{same}"));
+        same.lines().find(|line| line.contains("share_of_peak 16384 B")).unwrap_or_else(|| panic!("{same}"));
     assert!(share.contains("0.76") && !share.contains("ns"), "{share}");
     assert!(error_of(&["export", file, "--to", "simgrid"], 2).contains("o_s"));
 }

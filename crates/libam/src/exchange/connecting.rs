@@ -40,8 +40,8 @@ impl Endpoint {
         index: usize,
         name: &Name,
     ) -> Result<PeerId, Status> {
-        // The other endpoint may have called meanwhile.
-        let known = self.peers.borrow().iter().find(|peer| peer.name == *name).map(|peer| peer.id);
+        // The other endpoint may have called meanwhile, and again after a call that this one answered too late.
+        let known = self.peers.borrow().iter().rfind(|peer| peer.name == *name).map(|peer| peer.id);
         let peer = match known {
             Some(peer) => peer,
             None => self.call(link, name)?,

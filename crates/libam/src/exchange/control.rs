@@ -3,16 +3,18 @@
 use super::CONTROL;
 use crate::code::Code;
 use crate::ending::kill;
-use crate::job::{EXIT, Job, fail, has_ended, job};
+use crate::job::{EXIT, Job, TOLD, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
 use crate::message::Words;
 use crate::objects::close_all;
-use crate::refusal::{Refusal, failed, refuse};
+use crate::refusal::{Refusal, failed, refuse, say};
 use std::ffi::c_int;
 use std::time::Duration;
 
 /// A rank that ends well leaves the others this time for what needs no messages.
 const GRACE: Duration = Duration::from_secs(1);
+/// The time after which another thread ends this rank, if that of the job does not poll.
+const GRACE_ELSEWHERE: Duration = Duration::from_secs(2);
 
 impl Job {
     /// Sends a message to another rank.
@@ -84,8 +86,11 @@ pub fn end_if_told() {
 #[cold]
 fn end_in_time() {
     let Some(job) = job() else { return };
+    if !job.bundle.is_used_by_this_thread() {
+        return end_elsewhere(job);
+    }
     if let Some(ended) = job.ended.get()
-        && (ended.code != 0 || ended.when.elapsed() > GRACE && !job.is_meeting.get())
+        && (ended.code != 0 || ended.when.elapsed() > GRACE && !job.is_meeting())
     {
         job.exit(ended.code);
     }
@@ -93,6 +98,23 @@ fn end_in_time() {
         && job.ended.get().is_none()
         && left.when.elapsed() > GRACE
     {
-        fail(&format!("rank {} of {} has ended without AMX_SPMDExit", left.rank, job.ranks));
+        fail(&has_left(left.rank, job));
     }
+}
+
+fn has_left(rank: usize, job: &Job) -> String {
+    format!("rank {rank} of {} has ended without AMX_SPMDExit", job.ranks)
+}
+
+/// Ends this rank in a thread that may not use the endpoint of the job, if the thread that uses it does not poll. The
+/// callback is of that thread.
+fn end_elsewhere(job: &Job) {
+    let Some(told) = TOLD.get().filter(|told| told.when.elapsed() > GRACE_ELSEWHERE) else { return };
+    if told.code == 0 && job.is_meeting() {
+        return;
+    }
+    if let Some(rank) = told.left {
+        say(&format!("rank {}: {}", job.rank, has_left(rank, job)));
+    }
+    kill(told.code)
 }

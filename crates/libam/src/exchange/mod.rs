@@ -185,9 +185,10 @@ impl Endpoint {
     /// Polls all endpoints of the bundle while a call waits, as `AM_Poll` does.
     pub fn poll_while_waiting(&'static self, link: &mut am::Endpoint<State>) {
         let mut handled = self.look(link);
-        // A handler may free endpoints.
-        let endpoints = self.bundle().endpoints.borrow().clone();
-        for endpoint in endpoints {
+        // A handler may free endpoints, or move them to a bundle of other threads.
+        let bundle = self.bundle();
+        let endpoints = bundle.endpoints.borrow().clone();
+        for endpoint in endpoints.into_iter().filter(|endpoint| endpoint.is_in(bundle)) {
             // This endpoint is borrowed, and so is one that waits further out in this thread.
             if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
                 handled += endpoint.look(link);

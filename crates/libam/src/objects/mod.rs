@@ -54,6 +54,9 @@ pub struct Bundle {
     pub has_ended: AtomicBool,
     /// The token of the handler that runs.
     pub place: Place,
+    /// What endpoints had handled that have left, less what others had handled that have come, so that the sum with
+    /// the endpoints' own counts changes with messages alone.
+    pub delivered_elsewhere: Cell<u64>,
     /// The thread that has used the bundle of AM_SEQ last; no thread of AM_PAR.
     user: AtomicU64,
 }
@@ -105,6 +108,7 @@ impl Bundle {
             endpoints: RefCell::default(),
             has_ended: AtomicBool::new(false),
             place: Place::default(),
+            delivered_elsewhere: Cell::new(0),
             user: AtomicU64::new(if is_concurrent { NONE } else { this_thread() }),
         }));
         let mut bundles = held(&BUNDLES);
@@ -204,12 +208,14 @@ impl Bundle {
     /// Adds an endpoint.
     pub fn insert(&'static self, endpoint: &'static Endpoint) {
         self.endpoints.borrow_mut().push(endpoint);
+        self.delivered_elsewhere.set(self.delivered_elsewhere.get().wrapping_sub(endpoint.delivered.get()));
         endpoint.bundle.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
     }
 
     /// Removes an endpoint.
     pub fn remove(&self, endpoint: &Endpoint) {
         self.endpoints.borrow_mut().retain(|other| !ptr::eq(*other, endpoint));
+        self.delivered_elsewhere.set(self.delivered_elsewhere.get().wrapping_add(endpoint.delivered.get()));
     }
 }
 
@@ -330,6 +336,11 @@ impl Endpoint {
     pub fn bundle(&self) -> &'static Bundle {
         // SAFETY: it is the address of a bundle, whose memory stays.
         unsafe { &*self.bundle.load(Ordering::Relaxed) }
+    }
+
+    /// Reports whether the endpoint lives and is in the bundle.
+    pub fn is_in(&self, bundle: &Bundle) -> bool {
+        ptr::eq(self.bundle(), bundle) && !self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Holds the bundle of the endpoint.

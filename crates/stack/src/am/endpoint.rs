@@ -106,11 +106,6 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Returns the number of requests to all peers that are unanswered.
-    pub(super) fn in_flight_to_all(&self) -> u64 {
-        self.shm.in_flight_to_all() + self.others.in_flight_to_all()
-    }
-
     /// Returns the longest payload that `peer` accepts, in bytes.
     pub fn medium_bytes(&self, peer: PeerId) -> usize {
         match self.shm.find(peer) {
@@ -203,11 +198,7 @@ impl<S> Endpoint<S> {
     #[inline(always)]
     fn poll_for_room(&mut self, state: &mut S, peer: PeerId) -> Result<(), PeerLost> {
         self.shm.peer(peer).check_connected()?;
-        // A poll may make room although it handles no message.
-        if self.poll(state)? == 0 && !self.shm.peer(peer).has_room() {
-            self.idle(SLEEP_AT_MOST);
-        }
-        Ok(())
+        self.poll_or_idle(state)
     }
 
     /// Sends a request over a special link or another transport. Kept out of line, so that other links pay
@@ -234,24 +225,23 @@ impl<S> Endpoint<S> {
         state: &mut S,
         mut try_send: impl FnMut(&mut Self) -> Result<(), RequestError>,
     ) -> Result<(), PeerLost> {
-        let mut was_vain = false;
         loop {
             match try_send(self) {
                 Err(RequestError::Lost(lost)) => return Err(lost),
                 Err(RequestError::Full) => {}
                 Ok(()) | Err(RequestError::TooLong(_)) => return Ok(()),
             }
-            was_vain = self.poll_again(state, was_vain)?;
+            self.poll_or_idle(state)?;
         }
     }
 
-    /// Polls for something that was looked for in vain. Sleeps first if the poll before that look handled nothing: a
-    /// poll may make room although it handles no message. Returns whether this poll handled nothing.
-    pub(super) fn poll_again(&mut self, state: &mut S, was_vain: bool) -> Result<bool, PeerLost> {
-        if was_vain {
+    /// Polls. Passes time if there was nothing.
+    #[inline(always)]
+    pub(super) fn poll_or_idle(&mut self, state: &mut S) -> Result<(), PeerLost> {
+        if self.poll(state)? == 0 {
             self.idle(SLEEP_AT_MOST);
         }
-        Ok(self.poll(state)? == 0)
+        Ok(())
     }
 
     /// Sends a request with a payload, if there is room in the window.
@@ -333,7 +323,8 @@ impl<S> Endpoint<S> {
 
     /// Passes time after a poll that found nothing, as [`Config::wait`] says: returns at once, yields the
     /// processor, or sleeps until a message arrives or a timer is due, at most for `timeout`. An endpoint
-    /// yields instead of sleeping while a dialled message over shared memory is not due yet.
+    /// yields instead of sleeping while a dialled message over shared memory is not due yet, and after a poll that made
+    /// room for further requests, for which the program may wait.
     #[inline]
     pub fn idle(&mut self, timeout: Duration) {
         if self.config.wait.sleeps() { self.block(timeout) } else { self.config.wait.idle() }
@@ -358,10 +349,21 @@ impl<S> Endpoint<S> {
     /// then end it by their next message. So call it right before the sleep.
     ///
     /// With a peer over shared memory, only an endpoint that blocks ([`Config::wait`]) or that peers wake
-    /// ([`Config::is_woken`]) may sleep. Otherwise the result is zero.
+    /// ([`Config::is_woken`]) may sleep. Otherwise the result is zero. It is zero once after a poll that made room for
+    /// further requests.
     pub fn until_due(&mut self) -> Duration {
+        if self.has_made_room() {
+            return Duration::ZERO;
+        }
         let others = self.others.until_due();
         if self.shm.is_empty() { others } else { others.min(self.shm.prepare_sleep()) }
+    }
+
+    /// Reports, once, that the last poll made room for further requests or bytes, or reported a loss: nothing that arrives
+    /// later tells of it.
+    pub(super) fn has_made_room(&mut self) -> bool {
+        let by_shm = self.shm.has_made_room();
+        self.others.has_made_room() || by_shm
     }
 
     /// Takes the announcement of [`Endpoint::until_due`] back: peers over shared memory need not end the sleep.

@@ -18,6 +18,9 @@ use std::time::Duration;
 pub(super) struct Others<S> {
     list: Vec<Other<S>>,
     is_corked: bool,
+    /// The sum of [`Transport::progress`] after the last poll, and whether that poll changed it.
+    progress: u64,
+    has_made_room: bool,
     /// An epoll instance with the descriptors of the transports. It is filled when the program asks for
     /// it, because the kernel then does more for each datagram.
     wakeup: OwnedFd,
@@ -35,7 +38,7 @@ impl<S> Others<S> {
     pub(super) fn new() -> Result<Self, OpenError> {
         let wakeup = epoll::create(CreateFlags::CLOEXEC)
             .map_err(|error| SocketError::System { what: "make an epoll instance", error: error.into() })?;
-        Ok(Self { list: Vec::new(), is_corked: false, wakeup })
+        Ok(Self { list: Vec::new(), is_corked: false, progress: 0, has_made_room: false, wakeup })
     }
 
     #[inline(always)]
@@ -110,7 +113,12 @@ impl<S> Others<S> {
 
     #[inline(never)]
     pub(super) fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
-        self.list.iter_mut().try_fold(0, |handled, other| Ok(handled + other.transport.poll(offer, state)?))
+        let mut poll = |handled, other: &mut Other<S>| Ok(handled + other.transport.poll(offer, state)?);
+        let polled = self.list.iter_mut().try_fold(0, &mut poll);
+        let progress =
+            self.list.iter().fold(0, |sum: u64, other| sum.wrapping_add(other.transport.progress()));
+        self.has_made_room = std::mem::replace(&mut self.progress, progress) != progress || polled.is_err();
+        polled
     }
 
     #[cold]
@@ -118,9 +126,9 @@ impl<S> Others<S> {
         self.list.iter_mut().for_each(|other| other.transport.tend(offer));
     }
 
-    /// Returns the number of unanswered requests to all peers.
-    pub(super) fn in_flight_to_all(&self) -> u64 {
-        self.list.iter().map(|other| other.transport.in_flight_to_all()).sum()
+    /// Reports, once, that the last poll made room for what the program sends, or reported a loss.
+    pub(super) fn has_made_room(&mut self) -> bool {
+        std::mem::take(&mut self.has_made_room)
     }
 
     pub(super) fn strays(&self) -> Strays {

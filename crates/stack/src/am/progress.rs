@@ -60,9 +60,8 @@ impl<S: Send + 'static> Progress for Driven<S> {
 
     fn progress(&mut self) -> Result<bool, PeerLost> {
         // Room in a window is progress too: a program may wait for it.
-        let before = self.endpoint.in_flight_to_all();
         let handled = self.endpoint.poll(&mut self.state)?;
-        Ok(handled > 0 || self.endpoint.in_flight_to_all() != before)
+        Ok(self.endpoint.has_made_room() || handled > 0)
     }
 
     fn prepare_sleep(&mut self) -> Duration {

@@ -39,8 +39,8 @@ pub(super) trait Transport<S>: Send + Sync {
     /// Returns the number of unanswered requests.
     fn in_flight(&self, peer: PeerId) -> u32;
 
-    /// Returns the number of unanswered requests to all peers.
-    fn in_flight_to_all(&self) -> u64;
+    /// Returns a number that changes with everything that makes room for requests and bytes of transfers.
+    fn progress(&self) -> u64;
 
     /// Returns the longest payload that the peer accepts, in bytes.
     fn medium_bytes(&self, peer: PeerId) -> usize;

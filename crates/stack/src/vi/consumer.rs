@@ -113,6 +113,8 @@ pub struct Consumer {
     provider: Provider,
     pieces: Vec<Piece>,
     tag: Ptag,
+    /// [`Provider::changes`] at the first look in vain since something was found.
+    seen: Option<u64>,
 }
 
 impl Consumer {
@@ -124,7 +126,7 @@ impl Consumer {
         let attributes = NicAttributes { transfer_bytes: LONGEST_BYTES, ..NicAttributes::default() };
         let mut provider = Provider::open(Config::new(wire).attributes(attributes))?;
         let tag = provider.create_tag().map_err(refused("make a protection tag"))?;
-        let mut consumer = Self { provider, pieces: Vec::new(), tag };
+        let mut consumer = Self { provider, pieces: Vec::new(), tag, seen: None };
         let piece = consumer.allocate(descriptors * DESCRIPTOR_LEN)?;
         consumer.register(piece, false)?;
         Ok(consumer)
@@ -375,6 +377,7 @@ impl Consumer {
     #[inline]
     pub fn done(&mut self, vi: ViHandle, side: Side) -> Result<Option<Finished>, ConsumerError> {
         let done = self.provider.done(vi, side).map_err(refused("look at a queue"))?;
+        self.note_look(done.is_some());
         let Some(Completed { at, completion }) = done else { return Ok(None) };
         if completion.status.is_error() {
             return Err(self.broken(completion.status));
@@ -389,7 +392,19 @@ impl Consumer {
     /// Returns an error if the completion queue does not exist.
     #[inline]
     pub fn cq_done(&mut self, cq: CqHandle) -> Result<Option<Done>, ConsumerError> {
-        self.provider.cq_done(cq).map_err(refused("look at a completion queue"))
+        let done = self.provider.cq_done(cq).map_err(refused("look at a completion queue"))?;
+        self.note_look(done.is_some());
+        Ok(done)
+    }
+
+    /// Notes a look. One into another queue may complete what an earlier look did not find.
+    #[inline]
+    fn note_look(&mut self, has_found: bool) {
+        if has_found {
+            self.seen = None;
+        } else if self.seen.is_none() {
+            self.seen = Some(self.provider.changes());
+        }
     }
 
     #[cold]
@@ -405,8 +420,10 @@ impl Consumer {
     /// progress. The caller has just found nothing.
     pub fn sleep(&mut self, most: Duration) {
         let timeout = self.provider.prepare_sleep().min(most);
+        let has_changed = self.seen.take().is_some_and(|seen| seen != self.provider.changes());
         // A zero timeout means that something has arrived meanwhile.
-        if !timeout.is_zero()
+        if !has_changed
+            && !timeout.is_zero()
             && let Ok(timeout) = Timespec::try_from(timeout)
         {
             // A signal ends the sleep as well.

@@ -188,6 +188,12 @@ impl<C: Controller> Connection<C> {
         self.credits.in_flight()
     }
 
+    /// Returns a number that changes with everything that makes room for requests or bytes of transfers: completed
+    /// requests, arrived messages, and grants.
+    pub fn progress(&self) -> u64 {
+        self.credits.completed().wrapping_add(self.sending.progress())
+    }
+
     /// Returns the number of requests without an answer that were never transmitted. The peer has certainly
     /// not handled them.
     pub fn not_sent(&self) -> u32 {

@@ -169,6 +169,11 @@ impl<C: Controller> Sending<C> {
         self.pieces_under_way < self.granted
     }
 
+    /// Returns a number that changes with each arrival that is learnt of, and with the grant.
+    pub fn progress(&self) -> u64 {
+        self.arrived_order.wrapping_add(u64::from(self.granted) << 48)
+    }
+
     /// Returns the number of messages that continue bulk transfers and are in flight.
     pub fn pieces_under_way(&self) -> u32 {
         self.pieces_under_way

@@ -24,7 +24,6 @@ impl<S> Endpoint<S> {
             Ok(())
         })?;
         self.push(peer, None);
-        let mut was_vain = false;
         loop {
             let transport = self.others.to(peer);
             match transport.attached(peer) {
@@ -32,7 +31,7 @@ impl<S> Endpoint<S> {
                 Some((number, false)) if number == asked => return Err(AttachError::NotRegistered),
                 _ => transport.check_connected(peer)?,
             }
-            was_vain = self.poll_again(state, was_vain)?;
+            self.poll_or_idle(state)?;
         }
         Ok(Remote { peer, memory: key.id, len, place: 0 })
     }
@@ -88,14 +87,13 @@ struct Lending<'a, S> {
 
 impl<S> Lending<'_, S> {
     fn until_taken(self, state: &mut S) -> Result<(), TransferError> {
-        let mut was_vain = false;
         loop {
             self.endpoint.push(self.peer, Some((self.number, self.bytes)));
             if !self.needs_source() {
                 self.endpoint.others.to(self.peer).check_connected(self.peer)?;
                 return Ok(());
             }
-            was_vain = self.endpoint.poll_again(state, was_vain)?;
+            self.endpoint.poll_or_idle(state)?;
         }
     }
 

@@ -83,14 +83,13 @@ impl<S> Endpoint<S> {
         id: PeerId,
         mut attempt: impl FnMut(&mut ShmPeer) -> Option<T>,
     ) -> Result<T, PeerLost> {
-        let mut was_vain = false;
         loop {
             let peer = self.shm.peer_mut(id);
             peer.check_connected()?;
             if let Some(given) = attempt(peer) {
                 return Ok(given);
             }
-            was_vain = self.poll_again(state, was_vain)?;
+            self.poll_or_idle(state)?;
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct ShmPeers {
     /// Indices of the peers heard from last; the newest is at `newest`.
     hot: Vec<usize>,
     newest: usize,
+    /// The completed requests at the last [`ShmPeers::has_made_room`].
+    completed: u64,
     /// The next of the other peers to check.
     cold: usize,
     polls_per_look: u32,
@@ -79,6 +81,7 @@ impl ShmPeers {
             places: Places::new(),
             hot: Vec::new(),
             newest: 0,
+            completed: 0,
             cold: 0,
             polls_per_look: match config.wait {
                 Wait::Spin => POLLS_PER_LOOK,
@@ -158,9 +161,10 @@ impl ShmPeers {
         peer.in_flight() + arrived as u32
     }
 
-    /// Returns the number of unanswered requests to all peers.
-    pub(super) fn in_flight_to_all(&self) -> u64 {
-        self.peers.iter().map(|peer| u64::from(peer.in_flight())).sum()
+    /// Reports whether requests were completed since the last call.
+    pub(super) fn has_made_room(&mut self) -> bool {
+        let completed = self.peers.iter().map(ShmPeer::completed).sum();
+        std::mem::replace(&mut self.completed, completed) != completed
     }
 
     /// Returns the number of gets whose handler has not run.

@@ -152,8 +152,9 @@ impl ShmPeer {
         self.credits.in_flight()
     }
 
-    pub(in crate::am) fn has_room(&self) -> bool {
-        self.credits.has_room()
+    /// Returns the number of completed requests.
+    pub(super) fn completed(&self) -> u64 {
+        self.credits.completed()
     }
 
     pub(in crate::am) fn medium_bytes(&self) -> usize {

@@ -48,8 +48,8 @@ impl<S> Transport<S> for UdpPeers {
         self.peer(peer).outbox.connection.in_flight()
     }
 
-    fn in_flight_to_all(&self) -> u64 {
-        self.peers.iter().map(|peer| u64::from(peer.outbox.connection.in_flight())).sum()
+    fn progress(&self) -> u64 {
+        self.peers.iter().fold(0, |sum: u64, peer| sum.wrapping_add(peer.outbox.connection.progress()))
     }
 
     fn medium_bytes(&self, peer: PeerId) -> usize {

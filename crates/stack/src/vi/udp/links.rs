@@ -83,7 +83,8 @@ impl Links {
     /// Sends a signal. A signal to an unreachable host is not sent, and its sender's request times out.
     pub fn say(&mut self, host: &[u8], signal: &Signal, socket: &mut Socket, now_ns: u64) {
         let number = match signal {
-            Signal::Request(_) => None,
+            // The number 0 stands for none.
+            Signal::Request(_) | Signal::Disconnect { to: 0, .. } => None,
             Signal::Accept { to, .. } | Signal::Refuse { to, .. } | Signal::Disconnect { to, .. } => {
                 Some(*to)
             }
@@ -112,6 +113,7 @@ impl Links {
             return true;
         }
         let to = match &signal {
+            Signal::Request(request) if request.number == 0 => return false,
             Signal::Request(request) => {
                 let host = shared_by(&request.from.host, from);
                 self.ways.note(request.number, host, from);

@@ -29,6 +29,8 @@ pub struct Pieces {
     sending: Option<(Outgoing, u32)>,
     /// Number of fragments sent in this batch, and the time of the next batch.
     train: u32,
+    /// When the last of them was sent.
+    sent_ns: u64,
     next_ns: u64,
     presence: Presence,
     is_parted: bool,
@@ -43,6 +45,7 @@ impl Pieces {
             to,
             sending: None,
             train: 0,
+            sent_ns: 0,
             next_ns: 0,
             presence: Presence::new(timeout_ns, now_ns),
             is_parted: false,
@@ -110,6 +113,11 @@ impl Pieces {
         if now_ns < self.next_ns {
             return false;
         }
+        // After a while without fragments another batch begins.
+        if now_ns >= self.sent_ns + BETWEEN_TRAINS_NS {
+            self.train = 0;
+        }
+        self.sent_ns = now_ns;
         self.train += 1;
         if self.train == TRAIN {
             self.train = 0;
