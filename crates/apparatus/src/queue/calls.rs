@@ -78,11 +78,19 @@ entries! {
                 (*out).err_data_size = 0;
                 return 1;
             }
-            if queue.holds_messages() {
+            if let Some(error) = queue.take_behind() {
+                *out = error;
+                queue.forget(error.op_context);
+                return 1;
+            }
+            if !queue.may_tell_errors() {
                 return -abi::EAGAIN;
             }
             let result = inside(theirs);
             if result > 0 && !queue.passes() {
+                if !queue.tells(&*out) {
+                    return -abi::EAGAIN;
+                }
                 queue.forget((*out).op_context);
             }
             result

@@ -4,7 +4,7 @@
 mod arriving;
 mod calls;
 
-use crate::abi::{self, Address, Cq, CqOps, Entry, Opaque, Ops};
+use crate::abi::{self, Address, Cq, CqOps, Entry, ErrEntry, Opaque, Ops};
 use crate::account::Word;
 use crate::hook::{Hook, inside, is_inside, spin_until};
 use crate::looks::Looks;
@@ -98,6 +98,8 @@ struct State {
     peeks: Vec<(usize, bool)>,
     /// Messages that peeks found before they were due. The hook reports that these peeks found nothing.
     unfound: VecDeque<Entry>,
+    /// Errors of the provider that came while messages were held.
+    behind: VecDeque<Behind>,
     /// Messages that peeks have found and the program has not received.
     found: FxHashMap<Name, Found>,
     /// The polls that found nothing.
@@ -114,6 +116,9 @@ struct State {
     /// The due time of the message that the hook has just spun for, until its release is timed.
     awaited: Option<u64>,
 }
+
+/// An error that is told after the messages before it.
+struct Behind(ErrEntry);
 
 /// The identity of a message for repeated peeks: its tag, sender and length.
 type Name = (u64, u64, usize);
@@ -152,6 +157,8 @@ struct Sender {
 // SAFETY: its pointers are contexts and buffers of the program. The hook passes them on and never follows
 // them.
 unsafe impl Send for Completion {}
+// SAFETY: as above.
+unsafe impl Send for Behind {}
 
 impl Queue {
     /// Puts a hook on a new completion queue.
@@ -251,16 +258,44 @@ impl Queue {
         state.buffers.remove(&(context as u64));
     }
 
-    /// Returns whether messages are held. An error that the provider reports is behind them: it may give a buffer with
-    /// such a message back to the program.
-    fn holds_messages(&self) -> bool {
-        !self.passes() && !self.hook.has_failed() && !self.state().messages.is_empty()
+    /// Reports whether the program may read an error now. One that the provider reports is behind the messages that are
+    /// held: it may give a buffer with such a message back to the program. A peek in vain is told at once, because its
+    /// caller waits for that.
+    fn may_tell_errors(&self) -> bool {
+        self.passes() || self.hook.has_failed() || {
+            let state = self.state();
+            state.messages.is_empty() || !state.peeks.is_empty()
+        }
+    }
+
+    /// Takes an error that is behind no message any more.
+    fn take_behind(&self) -> Option<ErrEntry> {
+        let mut state = self.state();
+        if !state.messages.is_empty() && !self.hook.has_failed() {
+            return None;
+        }
+        state.behind.pop_front().map(|Behind(error)| error)
+    }
+
+    /// Decides about an error that the provider has reported. Returns false if it is kept, behind the messages that are
+    /// held.
+    fn tells(&self, error: &ErrEntry) -> bool {
+        let mut state = self.state();
+        if state.peek(error.op_context).is_some() || state.messages.is_empty() || self.hook.has_failed() {
+            return true;
+        }
+        // The provider's description of the error lasts until the next one is read.
+        state.behind.push_back(Behind(ErrEntry { err_data: ptr::null_mut(), err_data_size: 0, ..*error }));
+        false
     }
 
     /// Returns whether completions are held.
     pub fn holds(&self) -> bool {
         let state = self.state();
-        !(state.messages.is_empty() && state.others.is_empty() && state.unfound.is_empty())
+        !(state.messages.is_empty()
+            && state.others.is_empty()
+            && state.unfound.is_empty()
+            && state.behind.is_empty())
     }
 
     /// Blocks in a read, in short naps so that held completions are released in time. `read` reads
@@ -366,8 +401,8 @@ impl Queue {
         } else {
             (0, 0)
         };
-        let has_unfound = !state.unfound.is_empty();
-        let is_behind = got == -abi::EAVAIL && !state.messages.is_empty();
+        let has_error = !state.unfound.is_empty() || !state.behind.is_empty() && state.messages.is_empty();
+        let is_behind = got == -abi::EAVAIL && !state.messages.is_empty() && state.peeks.is_empty();
         drop(state);
         // The overhead keeps this thread's processor busy. Other threads may poll meanwhile, so the lock
         // is released.
@@ -376,7 +411,7 @@ impl Queue {
         }
         match (written, got) {
             (0, got) if got < 0 && got != -abi::EAGAIN && !is_behind => got,
-            (0, _) if has_unfound => -abi::EAVAIL,
+            (0, _) if has_error => -abi::EAVAIL,
             (0, _) => -abi::EAGAIN,
             (written, _) => written as isize,
         }
@@ -467,7 +502,8 @@ impl Queue {
             false => state.messages.next(&Gate::default()),
             true => state.messages.next(&self.hook.sides().gate),
         };
-        let unfound = (!state.unfound.is_empty()).then_some(NEVER - 1);
-        others.into_iter().chain(messages).chain(unfound).min().unwrap_or(NEVER)
+        let has_error = !state.unfound.is_empty() || !state.behind.is_empty();
+        let errors = has_error.then_some(NEVER - 1);
+        others.into_iter().chain(messages).chain(errors).min().unwrap_or(NEVER)
     }
 }

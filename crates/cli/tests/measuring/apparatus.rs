@@ -218,6 +218,18 @@ fn a_probe_waits_for_the_latency_and_no_longer() {
     }
 }
 
+/// A probe that finds nothing returns at once, also while messages are held.
+#[test]
+fn a_probe_in_vain_does_not_wait_for_messages_that_are_held() {
+    let _alone = alone();
+    for bench in Bench::all(PROGRAM) {
+        let output = bench.run(&["--latency", "+5ms"], "looks 40 8");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let probes = said.lines().find_map(|line| line.strip_prefix("probes=")?.parse::<u64>().ok());
+        assert!(elapsed_s(&output) >= 40.0 * 5e-3 && probes > Some(40 * 20), "{said}");
+    }
+}
+
 /// A message that arrived before its receive was posted does not pay the latency again.
 #[test]
 fn a_receive_that_is_posted_late_does_not_pay_again() {

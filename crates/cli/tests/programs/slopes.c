@@ -8,9 +8,10 @@
  *     slopes hidden N MICROSECONDS
  *                                 N exchanges behind a computation: N max(computation, L)
  *     slopes late N MICROSECONDS  the same, with receives posted behind the computation
+ *     slopes looks N BYTES        N exchanges, whose ends are awaited by MPI_Test and by a probe for what nobody sends
  *     slopes puts N BYTES         N writes into the other's memory, each waited for: N L at least
  *
- * Rank 0 prints `elapsed_s=…`, without what MPI takes to begin and to end.
+ * Rank 0 prints `elapsed_s=…`, without what MPI takes to begin and to end, and `probes=…`, the probes of its last run.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,14 +22,15 @@
 
 static int rank;
 static char *memory;
+static long probes;
 
-static void chain(int n, int bytes, int probes)
+static void chain(int n, int bytes, int probing)
 {
     int peer = 1 - rank;
     for (int i = 0; i < n; i++) {
         if (rank == 0)
             MPI_Send(memory, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
-        if (probes)
+        if (probing)
             MPI_Probe(peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Recv(memory, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (rank == 1)
@@ -83,6 +85,20 @@ static void hidden(int n, int microseconds, int late)
     }
 }
 
+static void looks(int n, int bytes)
+{
+    for (int i = 0; i < n; i++) {
+        MPI_Request requests[2];
+        int done = 0, is_there;
+        MPI_Irecv(memory, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(memory + bytes, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &requests[1]);
+        for (; !done; probes++) {
+            MPI_Iprobe(1 - rank, 1, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+            MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
+        }
+    }
+}
+
 static void puts_each(int n, int bytes)
 {
     void *target;
@@ -111,6 +127,8 @@ static void run(const char *what, int n, int size)
         hidden(n, size, 0);
     else if (strcmp(what, "late") == 0)
         hidden(n, size, 1);
+    else if (strcmp(what, "looks") == 0)
+        looks(n, size);
     else if (strcmp(what, "puts") == 0)
         puts_each(n, size);
     else
@@ -126,11 +144,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     run(what, n < 100 ? n : 100, size);
     MPI_Barrier(MPI_COMM_WORLD);
+    probes = 0;
     double began = MPI_Wtime();
     run(what, n, size);
     double elapsed = MPI_Wtime() - began;
     if (rank == 0)
-        printf("elapsed_s=%.9f\n", elapsed);
+        printf("elapsed_s=%.9f\nprobes=%ld\n", elapsed, probes);
     MPI_Finalize();
     free(memory);
     return 0;

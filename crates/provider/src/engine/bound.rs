@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The bytes of unexpected messages, and those who were told to keep theirs.
 #[derive(Debug)]
 pub struct Bound {
-    most: usize,
+    pub(super) most: usize,
     total: Arc<AtomicUsize>,
     told: Vec<PeerNo>,
 }

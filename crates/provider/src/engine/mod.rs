@@ -252,7 +252,9 @@ impl<L: Links> Engine<L> {
         let mut peers = self.peers.iter().enumerate();
         // The operations of pieces are not complete, so they may end with an error. Injected messages are.
         peers.all(|(number, peer)| {
-            (peer.waiting.is_empty() && peer.copies == 0) || peer.is_lost || self.links.is_hopeless(number)
+            (peer.waiting.is_empty() && peer.copied_bytes == 0)
+                || peer.is_lost
+                || self.links.is_hopeless(number)
         }) && self.links.is_flushed()
     }
 
@@ -470,7 +472,7 @@ impl<L: Links> Engine<L> {
         }
         let Pending { op, completion, is_reported } = match role {
             Role::Awaited { pending, copy, .. } => {
-                self.peer(peer).copies -= usize::from(copy.is_some());
+                self.peer(peer).copied_bytes -= copy.map_or(0, |copy| copy.len());
                 pending
             }
             Role::Reading { pending, .. } => pending,

@@ -44,8 +44,8 @@ pub struct Peer {
     pub is_told: bool,
     /// It wants the bytes of messages kept here until a receive takes them.
     pub is_holding: bool,
-    /// Number of injected messages whose bytes are kept here for it.
-    pub copies: usize,
+    /// The bytes of injected messages that are kept here for it.
+    pub copied_bytes: usize,
 }
 
 impl Peer {
@@ -59,7 +59,7 @@ impl Peer {
             is_lost: false,
             is_told: false,
             is_holding: false,
-            copies: 0,
+            copied_bytes: 0,
         }
     }
 

@@ -97,7 +97,7 @@ impl<L: Links> Engine<L> {
     fn copy(&mut self, peer: PeerNo, memory: &Memory) -> (Memory, Option<Vec<u8>>) {
         let mut copy = vec![0; memory.len()];
         memory.read(0, &mut copy);
-        self.peer(peer).copies += 1;
+        self.peer(peer).copied_bytes += copy.len();
         let segment =
             Segment { address: copy.as_mut_ptr().expose_provenance() as u64, len: copy.len() as u64 };
         // SAFETY: the transfer keeps the copy, which nobody writes, until the peer has the message.
@@ -119,7 +119,8 @@ impl<L: Links> Engine<L> {
         }
         let is_held = header.kind == Kind::Message && memory.len() > NEVER_HELD && self.peer(peer).is_holding;
         if memory.len() > PAYLOAD || is_held {
-            let is_full = self.peer(peer).copies >= MOST_WAITING;
+            // A program may send thousands of messages before the one that its peer waits for.
+            let is_full = self.peer(peer).copied_bytes >= self.unexpected.most;
             if wants.is_injected && is_full {
                 return Err(Refused::Again);
             }

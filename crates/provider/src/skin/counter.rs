@@ -8,12 +8,15 @@ use crate::abi::{self, Cntr, CntrAttr, CntrOps, Fid, Opaque, Ops};
 use crate::engine::Counter;
 use core::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[repr(C)]
 pub struct CounterObject {
     header: Cntr,
     shared: Arc<Shared>,
     pub number: usize,
+    /// The number of operations that had ended when the program last looked.
+    seen: AtomicU64,
 }
 
 // SAFETY: the object begins with a `fid_cntr`.
@@ -43,15 +46,17 @@ pub fn open(shared: Arc<Shared>, attr: Option<&CntrAttr>, context: Opaque) -> Re
     }
     let number = shared.lock().engine.completions.counters.insert(Counter::default());
     let header = Cntr { fid: object::fid(abi::CLASS_CNTR, context, &OPS), ops: object::table(&COUNTER_OPS) };
-    Ok(CounterObject { header, shared, number }.give())
+    Ok(CounterObject { header, shared, number, seen: AtomicU64::new(0) }.give())
 }
 
 impl CounterObject {
-    /// Makes progress and returns the counter.
+    /// Makes progress and returns the counter, for the program.
     fn now(&self) -> Result<Counter, Errno> {
         let mut state = self.shared.lock();
         self.shared.progress_of_caller(&mut state);
-        state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))
+        let counter = state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))?;
+        self.seen.store(counter.ended(), Ordering::Relaxed);
+        Ok(counter)
     }
 
     /// Returns the number of operations that have ended.
@@ -64,14 +69,24 @@ impl CounterObject {
         self.now().map(|counter| counter.ended())
     }
 
-    /// Returns whether a thread may sleep until the counter changes.
-    pub fn try_wait(&self) -> bool {
+    /// Reports whether the counter is as the program has last seen it.
+    pub fn is_unchanged(&self) -> bool {
+        self.value(&self.shared.lock()) == self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Prepares for a sleep until the counter changes. Returns false if the program must look again instead.
+    pub fn prepare_sleep(&self) -> bool {
         self.shared.lock().prepare_sleep()
     }
 
     fn change(&self, change: impl FnOnce(&mut Counter)) -> Result<c_int, Errno> {
         let mut state = self.shared.lock();
-        state.engine.completions.counters.get_mut(self.number).map(change).ok_or(Errno(abi::EBADF))?;
+        let counter = state.engine.completions.counters.get_mut(self.number).ok_or(Errno(abi::EBADF))?;
+        let is_seen = counter.ended() == self.seen.load(Ordering::Relaxed);
+        change(counter);
+        if is_seen {
+            self.seen.store(counter.ended(), Ordering::Relaxed);
+        }
         state.wake();
         Ok(0)
     }

@@ -57,6 +57,46 @@ static FABRIC_OPS: FabricOps = FabricOps {
     domain2: Some(open_domain_2),
 };
 
+/// An object at whose descriptor a program may sleep.
+enum Awaited<'a> {
+    Queue(&'a CqObject),
+    Counter(&'a CounterObject),
+    /// Its descriptor is readable while it has an event.
+    Events,
+}
+
+impl Awaited<'_> {
+    /// # Safety
+    /// The pointer is NULL or leads to a live object of this provider.
+    unsafe fn of(fid: *mut Fid) -> Result<Self, Errno> {
+        // SAFETY: the caller says so, and the class says what the object is.
+        unsafe {
+            match fid.as_ref().ok_or(Errno(abi::EINVAL))?.fclass {
+                abi::CLASS_CQ => Ok(Self::Queue(CqObject::of(fid)?)),
+                abi::CLASS_CNTR => Ok(Self::Counter(CounterObject::of(fid)?)),
+                abi::CLASS_EQ => Ok(Self::Events),
+                _ => Err(Errno(abi::EINVAL)),
+            }
+        }
+    }
+
+    fn has_no_news(&self) -> bool {
+        match self {
+            Self::Queue(queue) => queue.has_none(),
+            Self::Counter(counter) => counter.is_unchanged(),
+            Self::Events => true,
+        }
+    }
+
+    fn prepare_sleep(&self) -> bool {
+        match self {
+            Self::Queue(queue) => queue.prepare_sleep(),
+            Self::Counter(counter) => counter.prepare_sleep(),
+            Self::Events => true,
+        }
+    }
+}
+
 missing! {
     fn no_passive(*mut Fabric, *mut Info, *mut *mut c_void, Opaque) -> c_int;
     fn no_wait_set(*mut Fabric, *mut c_void, *mut *mut c_void) -> c_int;
@@ -107,18 +147,11 @@ entries! {
 
     fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
         let count = usize::try_from(count).map_err(|_| Errno(abi::EINVAL))?;
-        for &fid in if count == 0 { &[][..] } else { slice::from_raw_parts(fids, count) } {
-            let may_sleep = match fid.as_ref().ok_or(Errno(abi::EINVAL))?.fclass {
-                abi::CLASS_CQ => CqObject::of(fid)?.try_wait(),
-                abi::CLASS_CNTR => CounterObject::of(fid)?.try_wait(),
-                // Its descriptor is readable while it has an event.
-                abi::CLASS_EQ => true,
-                _ => return Err(Errno(abi::EINVAL)),
-            };
-            if !may_sleep {
-                return Err(Errno(abi::EAGAIN));
-            }
-        }
-        Ok(0)
+        let fids = if count == 0 { &[][..] } else { slice::from_raw_parts(fids, count) };
+        let awaited = fids.iter().map(|&fid| Awaited::of(fid)).collect::<Result<Vec<_>, _>>()?;
+        let may_sleep = awaited.iter().all(|one| one.has_no_news() && one.prepare_sleep())
+            // Meanwhile another thread may have completed something, whose signal a later preparation has taken.
+            && awaited.iter().all(Awaited::has_no_news);
+        if may_sleep { Ok(0) } else { Err(Errno(abi::EAGAIN)) }
     }
 }

@@ -155,10 +155,14 @@ impl CqObject {
         !self.is_empty(&state) || self.shared.progress_of_caller(&mut state) && !self.is_empty(&state)
     }
 
-    /// Returns whether a thread may sleep until the queue has an entry.
-    pub fn try_wait(&self) -> bool {
-        let mut state = self.shared.lock();
-        self.is_empty(&state) && state.prepare_sleep() && self.is_empty(&state)
+    /// Reports whether the queue has no entry.
+    pub fn has_none(&self) -> bool {
+        self.is_empty(&self.shared.lock())
+    }
+
+    /// Prepares for a sleep until the queue has an entry. Returns false if the program must look again instead.
+    pub fn prepare_sleep(&self) -> bool {
+        self.shared.lock().prepare_sleep()
     }
 }
 
