@@ -352,10 +352,11 @@ impl<S> Endpoint<S> {
     /// ([`Config::is_woken`]) may sleep. Otherwise the result is zero. It is zero once after a poll that made room for
     /// further requests.
     pub fn until_due(&mut self) -> Duration {
+        // This also sends the requests that wait.
+        let others = self.others.until_due();
         if self.has_made_room() {
             return Duration::ZERO;
         }
-        let others = self.others.until_due();
         if self.shm.is_empty() { others } else { others.min(self.shm.prepare_sleep()) }
     }
 

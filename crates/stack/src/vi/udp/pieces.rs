@@ -19,6 +19,36 @@ const TRAIN: u32 = 44;
 /// processor can empty the peer's socket: 64 KiB in this time are 10 Gbit/s.
 const BETWEEN_TRAINS_NS: u64 = 50_000;
 
+/// The pace of the fragments of long messages.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Number of fragments sent in this batch, and when the last of them was sent.
+    train: u32,
+    sent_ns: u64,
+    /// The time of the next batch.
+    next_ns: u64,
+}
+
+impl Pace {
+    /// Returns whether the next fragment may be sent now. It is counted then.
+    fn may_send(&mut self, now_ns: u64) -> bool {
+        if now_ns < self.next_ns {
+            return false;
+        }
+        // After a pause without fragments another batch begins.
+        if now_ns >= self.sent_ns + BETWEEN_TRAINS_NS {
+            self.train = 0;
+        }
+        self.sent_ns = now_ns;
+        self.train += 1;
+        if self.train == TRAIN {
+            self.train = 0;
+            self.next_ns = now_ns + BETWEEN_TRAINS_NS;
+        }
+        true
+    }
+}
+
 /// One unreliable connection.
 pub struct Pieces {
     vi: ViHandle,
@@ -27,11 +57,7 @@ pub struct Pieces {
     to: SocketAddr,
     /// The message that is being sent, and how many of its bytes were sent.
     sending: Option<(Outgoing, u32)>,
-    /// Number of fragments sent in this batch, and the time of the next batch.
-    train: u32,
-    /// When the last of them was sent.
-    sent_ns: u64,
-    next_ns: u64,
+    pace: Pace,
     presence: Presence,
     is_parted: bool,
 }
@@ -44,9 +70,7 @@ impl Pieces {
             remote: link.remote,
             to,
             sending: None,
-            train: 0,
-            sent_ns: 0,
-            next_ns: 0,
+            pace: Pace::default(),
             presence: Presence::new(timeout_ns, now_ns),
             is_parted: false,
         }
@@ -60,7 +84,7 @@ impl Pieces {
     /// Returns when the next batch or the next probe is due.
     #[inline]
     pub fn deadline(&self) -> u64 {
-        self.sending.map_or(u64::MAX, |_| self.next_ns).min(self.presence.deadline())
+        self.sending.map_or(u64::MAX, |_| self.pace.next_ns).min(self.presence.deadline())
     }
 
     /// Probes the peer or reports its loss, if that is due.
@@ -107,23 +131,7 @@ impl Pieces {
 
     /// Returns whether the next fragment may be sent now. A message of one fragment need not wait.
     fn may_send(&mut self, outgoing: &Outgoing, now_ns: u64) -> bool {
-        if outgoing.head.len as usize <= LONGEST_PIECE {
-            return true;
-        }
-        if now_ns < self.next_ns {
-            return false;
-        }
-        // After a while without fragments another batch begins.
-        if now_ns >= self.sent_ns + BETWEEN_TRAINS_NS {
-            self.train = 0;
-        }
-        self.sent_ns = now_ns;
-        self.train += 1;
-        if self.train == TRAIN {
-            self.train = 0;
-            self.next_ns = now_ns + BETWEEN_TRAINS_NS;
-        }
-        true
+        outgoing.head.len as usize <= LONGEST_PIECE || self.pace.may_send(now_ns)
     }
 
     fn send_piece(&mut self, outgoing: Outgoing, at: u32, means: &mut Means<'_>) {
@@ -195,5 +203,22 @@ impl Pieces {
         }
         let goodbye = Signal::Disconnect { to: self.remote, number: self.local }.encode();
         udp::send_goodbyes(means.socket, self.to, &goodbye, means.now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_pauses_between_batches_and_messages_far_apart_do_not() {
+        let mut pace = Pace::default();
+        let sent =
+            |pace: &mut Pace, count: u32, now_ns: u64| (0..count).filter(|_| pace.may_send(now_ns)).count();
+        assert_eq!(sent(&mut pace, 100, 1_000), 44);
+        assert_eq!(sent(&mut pace, 1, 1_000 + BETWEEN_TRAINS_NS - 1), 0);
+        assert_eq!(sent(&mut pace, 100, 1_000 + BETWEEN_TRAINS_NS), 44);
+        // Messages of 7 fragments, one a millisecond.
+        assert!((1..=50).all(|nth| sent(&mut pace, 7, nth * 1_000_000) == 7));
     }
 }
