@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::ending::{flush_output, kill};
 use crate::lobby::{End, Notice};
+use crate::lock::held;
 use crate::message::Words;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -14,8 +15,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,7 @@ pub enum Meeting {
 }
 
 /// What other threads than that of the job know of its end.
+#[derive(Clone, Copy)]
 pub struct Told {
     pub code: c_int,
     pub when: Instant,
@@ -79,8 +81,8 @@ pub struct Told {
     pub left: Option<usize>,
 }
 
-/// The first end that was told.
-pub static TOLD: OnceLock<Told> = OnceLock::new();
+/// The first end that was told, or the first rank that has left while none was.
+pub static TOLD: Mutex<Option<Told>> = Mutex::new(None);
 
 /// The job of this process.
 pub struct Job {
@@ -114,8 +116,10 @@ pub struct Job {
     pub closed: RefCell<HashSet<usize>>,
     /// A [`Meeting`]: whether this rank is in a barrier or gathering.
     pub meeting: AtomicU8,
+    /// Whether this rank waits in it for a message of another one.
+    pub is_waiting: Cell<bool>,
     /// Whether this rank ends.
-    pub is_ending: Cell<bool>,
+    pub is_ending: AtomicBool,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
     /// The environment of rank 0.
     pub environment: OnceLock<HashMap<Vec<u8>, CString>>,
@@ -182,7 +186,7 @@ impl Job {
         let ended = self.ended.get().unwrap_or(now);
         let (barriers, gatherings) = (ended.barriers.min(barriers), ended.gatherings.min(gatherings));
         self.ended.set(Some(Ended { barriers, gatherings, ..ended }));
-        let _ = TOLD.set(Told { code: ended.code, when: ended.when, left: None });
+        *held(&TOLD) = Some(Told { code: ended.code, when: ended.when, left: None });
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
@@ -190,13 +194,13 @@ impl Job {
     fn take_leave(&self, rank: usize) {
         let left = self.left.get().unwrap_or(Left { rank, when: Instant::now() });
         self.left.set(Some(left));
-        let _ = TOLD.set(Told { code: 1, when: left.when, left: Some(rank) });
+        held(&TOLD).get_or_insert(Told { code: 1, when: left.when, left: Some(left.rank) });
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
     /// Ends this rank: calls the callback, empties the output, and tells the launcher.
     pub fn leave(&self, code: c_int) {
-        if self.is_ending.replace(true) {
+        if self.is_ending.swap(true, Ordering::Relaxed) {
             return;
         }
         if let Some(callback) = self.callback.get() {
@@ -273,13 +277,13 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job_of(endpoint) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     take_notices(endpoint);
-    if job.is_ending.get() || job.ended.get().is_some() {
+    if job.is_ending.load(Ordering::Relaxed) || job.ended.get().is_some() {
         return true;
     }
     if loss == Loss::Closed {
         // It is missed only where this rank waits for it. Then the message that it did not take is that of the barrier.
         job.closed.borrow_mut().insert(rank);
-        return job.is_meeting();
+        return job.is_waiting.get();
     }
     await_launcher(job);
     fail(&format!("rank {rank} of {} is lost: {loss}", job.ranks))
@@ -324,7 +328,7 @@ pub fn at_exit() {
     // A child that the program has forked, and that ends, is not the rank.
     let Some(job) = job().filter(|job| job.process == std::process::id()) else { return };
     let has_terminated = job.endpoint.has_ended.load(Ordering::Relaxed);
-    let leaves = !has_terminated && !job.is_ending.get() && job.ended.get().is_none();
+    let leaves = !has_terminated && !job.is_ending.load(Ordering::Relaxed) && job.ended.get().is_none();
     if has_terminated {
         job.endpoint.close();
     } else if leaves {

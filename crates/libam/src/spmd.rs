@@ -21,7 +21,7 @@ use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,7 +179,8 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         left: Cell::new(None),
         closed: RefCell::default(),
         meeting: AtomicU8::new(Meeting::Nothing as u8),
-        is_ending: Cell::new(false),
+        is_waiting: Cell::new(false),
+        is_ending: AtomicBool::new(false),
         callback: Cell::new(None),
         environment: OnceLock::new(),
     });
@@ -233,6 +234,18 @@ impl Job {
 
     /// Polls until `is_over`, for a message of rank `of`. Ends this rank if a rank has ended that this one needs for it.
     fn wait(
+        &self,
+        of: Option<usize>,
+        is_over: impl Fn() -> bool,
+        is_needed: impl Fn(&Ended) -> bool,
+    ) -> Result<(), Refusal> {
+        self.is_waiting.set(true);
+        let met = self.poll_until(of, is_over, is_needed);
+        self.is_waiting.set(false);
+        met
+    }
+
+    fn poll_until(
         &self,
         of: Option<usize>,
         is_over: impl Fn() -> bool,
@@ -357,7 +370,7 @@ impl Job {
 
     /// Ends this rank's part in the job, and lets the process go on.
     pub fn close(&self) {
-        self.is_ending.set(true);
+        self.is_ending.store(true, Ordering::Relaxed);
         // A handler that calls this keeps its endpoint.
         let _ = polling::free_all();
         self.endpoint.close();

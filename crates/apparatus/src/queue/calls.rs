@@ -65,9 +65,9 @@ entries! {
         pass: { let theirs = queue.ops; call!(theirs.readerr(cq, out, flags)) },
         |provider| {
             let theirs = queue.ops;
-            let theirs = || provider.call(|| call!(theirs.readerr(cq, out, flags)));
+            let read = |out: *mut ErrEntry| provider.call(|| call!(theirs.readerr(cq, out, flags)));
             if is_inside() {
-                return theirs();
+                return read(out);
             }
             if let Some(entry) = queue.take_unfound() {
                 (*out).op_context = entry.op_context;
@@ -79,20 +79,23 @@ entries! {
                 return 1;
             }
             if let Some(error) = queue.take_behind() {
-                *out = error;
+                // The program has its own place for a description.
+                *out = ErrEntry { err_data: (*out).err_data, err_data_size: 0, ..error };
                 queue.forget(error.op_context);
                 return 1;
             }
             if !queue.may_tell_errors() {
                 return -abi::EAGAIN;
             }
-            let result = inside(theirs);
+            let mut error = *out;
+            let result = inside(|| read(&raw mut error));
             if result > 0 && !queue.passes() {
-                if !queue.tells(&*out) {
+                if !queue.tells(&error) {
                     return -abi::EAGAIN;
                 }
-                queue.forget((*out).op_context);
+                queue.forget(error.op_context);
             }
+            *out = error;
             result
         },
     }

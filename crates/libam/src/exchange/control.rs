@@ -5,10 +5,12 @@ use crate::code::Code;
 use crate::ending::kill;
 use crate::job::{EXIT, Job, TOLD, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
+use crate::lock::held;
 use crate::message::Words;
 use crate::objects::close_all;
 use crate::refusal::{Refusal, failed, refuse, say};
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A rank that ends well leaves the others this time for what needs no messages.
@@ -36,7 +38,7 @@ impl Job {
 
     /// Ends the job with a code, at all ranks.
     pub fn exit(&self, code: c_int) -> ! {
-        if !self.is_ending.get() {
+        if !self.is_ending.load(Ordering::Relaxed) {
             let may_send = self.endpoint.link.try_borrow_mut().is_ok();
             let end = self.own_end(code);
             if may_send {
@@ -109,8 +111,9 @@ fn has_left(rank: usize, job: &Job) -> String {
 /// Ends this rank in a thread that may not use the endpoint of the job, if the thread that uses it does not poll. The
 /// callback is of that thread.
 fn end_elsewhere(job: &Job) {
-    let Some(told) = TOLD.get().filter(|told| told.when.elapsed() > GRACE_ELSEWHERE) else { return };
-    if told.code == 0 && job.is_meeting() {
+    let told = *held(&TOLD);
+    let Some(told) = told.filter(|told| told.when.elapsed() > GRACE_ELSEWHERE) else { return };
+    if job.is_ending.load(Ordering::Relaxed) || told.code == 0 && job.is_meeting() {
         return;
     }
     if let Some(rank) = told.left {

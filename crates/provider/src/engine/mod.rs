@@ -68,6 +68,9 @@ const WRITERS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most messages that wait for room before further operations of the program are refused.
 const MOST_WAITING: usize = 64;
 
+/// Bytes of injected messages that are kept for a peer at least, however few unexpected bytes it keeps itself.
+const LEAST_COPIED: usize = MOST_WAITING * PAYLOAD;
+
 /// Why an operation was not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {

@@ -1,7 +1,8 @@
 //! Messages that the program sends.
 
 use super::{
-    Completion, Engine, Links, MOST_WAITING, Op, PAYLOAD, Payload, PeerNo, Pending, Refused, Role, SELF,
+    Completion, Engine, LEAST_COPIED, Links, MOST_WAITING, Op, PAYLOAD, Payload, PeerNo, Pending, Refused,
+    Role, SELF,
 };
 use crate::abi;
 use crate::frame::{Header, IS_AWAITED, Kind, TAGGED, UNTIL_MATCHED, encode_segments};
@@ -120,7 +121,7 @@ impl<L: Links> Engine<L> {
         let is_held = header.kind == Kind::Message && memory.len() > NEVER_HELD && self.peer(peer).is_holding;
         if memory.len() > PAYLOAD || is_held {
             // A program may send thousands of messages before the one that its peer waits for.
-            let is_full = self.peer(peer).copied_bytes >= self.unexpected.most;
+            let is_full = self.peer(peer).copied_bytes >= self.unexpected.most.max(LEAST_COPIED);
             if wants.is_injected && is_full {
                 return Err(Refused::Again);
             }

@@ -15,8 +15,9 @@ pub struct CounterObject {
     header: Cntr,
     shared: Arc<Shared>,
     pub number: usize,
-    /// The number of operations that had ended when the program last looked.
-    seen: AtomicU64,
+    /// What the program has read last.
+    seen_value: AtomicU64,
+    seen_errors: AtomicU64,
 }
 
 // SAFETY: the object begins with a `fid_cntr`.
@@ -46,17 +47,23 @@ pub fn open(shared: Arc<Shared>, attr: Option<&CntrAttr>, context: Opaque) -> Re
     }
     let number = shared.lock().engine.completions.counters.insert(Counter::default());
     let header = Cntr { fid: object::fid(abi::CLASS_CNTR, context, &OPS), ops: object::table(&COUNTER_OPS) };
-    Ok(CounterObject { header, shared, number, seen: AtomicU64::new(0) }.give())
+    let (seen_value, seen_errors) = (AtomicU64::new(0), AtomicU64::new(0));
+    Ok(CounterObject { header, shared, number, seen_value, seen_errors }.give())
 }
 
 impl CounterObject {
-    /// Makes progress and returns the counter, for the program.
+    /// Makes progress and returns the counter.
     fn now(&self) -> Result<Counter, Errno> {
         let mut state = self.shared.lock();
         self.shared.progress_of_caller(&mut state);
-        let counter = state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))?;
-        self.seen.store(counter.ended(), Ordering::Relaxed);
-        Ok(counter)
+        state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))
+    }
+
+    /// Notes that the program knows these. A program may never ask for errors.
+    fn note(&self, counter: Counter) -> Counter {
+        self.seen_value.store(counter.value, Ordering::Relaxed);
+        self.seen_errors.store(counter.errors, Ordering::Relaxed);
+        counter
     }
 
     /// Returns the number of operations that have ended.
@@ -71,7 +78,13 @@ impl CounterObject {
 
     /// Reports whether the counter is as the program has last seen it.
     pub fn is_unchanged(&self) -> bool {
-        self.value(&self.shared.lock()) == self.seen.load(Ordering::Relaxed)
+        let state = self.shared.lock();
+        state.engine.completions.counters.get(self.number).is_none_or(|counter| self.is_seen(counter))
+    }
+
+    fn is_seen(&self, counter: &Counter) -> bool {
+        counter.value == self.seen_value.load(Ordering::Relaxed)
+            && counter.errors == self.seen_errors.load(Ordering::Relaxed)
     }
 
     /// Prepares for a sleep until the counter changes. Returns false if the program must look again instead.
@@ -82,10 +95,10 @@ impl CounterObject {
     fn change(&self, change: impl FnOnce(&mut Counter)) -> Result<c_int, Errno> {
         let mut state = self.shared.lock();
         let counter = state.engine.completions.counters.get_mut(self.number).ok_or(Errno(abi::EBADF))?;
-        let is_seen = counter.ended() == self.seen.load(Ordering::Relaxed);
+        let is_seen = self.is_seen(counter);
         change(counter);
         if is_seen {
-            self.seen.store(counter.ended(), Ordering::Relaxed);
+            self.note(*counter);
         }
         state.wake();
         Ok(0)
@@ -108,11 +121,15 @@ entries! {
     }
 
     fn read(cntr: *mut Cntr) -> u64 {
-        Ok(CounterObject::of(cntr)?.now()?.value)
+        let counter = CounterObject::of(cntr)?;
+        Ok(counter.note(counter.now()?).value)
     }
 
     fn read_errors(cntr: *mut Cntr) -> u64 {
-        Ok(CounterObject::of(cntr)?.now()?.errors)
+        let counter = CounterObject::of(cntr)?;
+        let errors = counter.now()?.errors;
+        counter.seen_errors.store(errors, Ordering::Relaxed);
+        Ok(errors)
     }
 
     fn add(cntr: *mut Cntr, value: u64) -> c_int {
@@ -136,7 +153,7 @@ entries! {
         let before = counter.now()?.errors;
         let mut wait = Wait::new(timeout);
         loop {
-            let now = counter.now()?;
+            let now = counter.note(counter.now()?);
             if now.value >= threshold {
                 return Ok(0);
             }

@@ -362,9 +362,15 @@ impl<S> Endpoint<S> {
 
     /// Reports, once, that the last poll made room for further requests or bytes, or reported a loss: nothing that arrives
     /// later tells of it.
-    pub(super) fn has_made_room(&mut self) -> bool {
+    fn has_made_room(&mut self) -> bool {
         let by_shm = self.shm.has_made_room();
         self.others.has_made_room() || by_shm
+    }
+
+    /// Reports, once, that a poll made room of which the progress thread has not told the threads that wait.
+    pub(super) fn take_untold_room(&mut self) -> bool {
+        let by_shm = self.shm.take_untold();
+        self.others.take_untold() || by_shm
     }
 
     /// Takes the announcement of [`Endpoint::until_due`] back: peers over shared memory need not end the sleep.

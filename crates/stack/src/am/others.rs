@@ -21,6 +21,8 @@ pub(super) struct Others<S> {
     /// The sum of [`Transport::progress`] after the last poll, and whether that poll changed it.
     progress: u64,
     has_made_room: bool,
+    /// Whether a poll has changed it that the progress thread has not told of.
+    is_untold: bool,
     /// An epoll instance with the descriptors of the transports. It is filled when the program asks for
     /// it, because the kernel then does more for each datagram.
     wakeup: OwnedFd,
@@ -38,7 +40,14 @@ impl<S> Others<S> {
     pub(super) fn new() -> Result<Self, OpenError> {
         let wakeup = epoll::create(CreateFlags::CLOEXEC)
             .map_err(|error| SocketError::System { what: "make an epoll instance", error: error.into() })?;
-        Ok(Self { list: Vec::new(), is_corked: false, progress: 0, has_made_room: false, wakeup })
+        Ok(Self {
+            list: Vec::new(),
+            is_corked: false,
+            progress: 0,
+            has_made_room: false,
+            is_untold: false,
+            wakeup,
+        })
     }
 
     #[inline(always)]
@@ -118,6 +127,7 @@ impl<S> Others<S> {
         let progress =
             self.list.iter().fold(0, |sum: u64, other| sum.wrapping_add(other.transport.progress()));
         self.has_made_room = std::mem::replace(&mut self.progress, progress) != progress || polled.is_err();
+        self.is_untold |= self.has_made_room;
         polled
     }
 
@@ -129,6 +139,11 @@ impl<S> Others<S> {
     /// Reports, once, that the last poll made room for what the program sends, or reported a loss.
     pub(super) fn has_made_room(&mut self) -> bool {
         std::mem::take(&mut self.has_made_room)
+    }
+
+    /// Reports, once, that some poll made room or reported a loss.
+    pub(super) fn take_untold(&mut self) -> bool {
+        std::mem::take(&mut self.is_untold)
     }
 
     pub(super) fn strays(&self) -> Strays {

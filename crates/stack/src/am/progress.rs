@@ -61,7 +61,7 @@ impl<S: Send + 'static> Progress for Driven<S> {
     fn progress(&mut self) -> Result<bool, PeerLost> {
         // Room in a window is progress too: a program may wait for it.
         let handled = self.endpoint.poll(&mut self.state)?;
-        Ok(self.endpoint.has_made_room() || handled > 0)
+        Ok(self.endpoint.take_untold_room() || handled > 0)
     }
 
     fn prepare_sleep(&mut self) -> Duration {

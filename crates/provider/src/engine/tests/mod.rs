@@ -338,6 +338,30 @@ fn a_sender_of_unexpected_messages_is_held_back_and_goes_on() {
     }
 }
 
+/// A sender that is held back still reaches a receive for its last message alone.
+#[test]
+fn a_message_behind_others_that_are_held_back_arrives() {
+    for most in [0, 16 * 1024] {
+        let mut engines = pair(Copied::Whole, 0);
+        engines.iter_mut().for_each(|engine| engine.set_most_unexpected(most));
+        let injected = Wants { is_injected: true, ..REPORTED };
+        for nth in 0..40 {
+            let mut bytes = pattern(nth, 1000);
+            engines[0].send(0, message(nth as u64, memory(&mut bytes), nth, injected)).unwrap();
+            settle(&mut engines);
+        }
+        let mut got = vec![0; 1000];
+        for nth in (0..40).rev() {
+            let wanted = Wanted { source: None, tag: nth as u64, ignore: 0 };
+            engines[1].receive(0, posting(wanted, memory(&mut got), nth)).unwrap();
+            settle(&mut engines);
+            assert_eq!(completions(&mut engines[1]).len(), 1, "message {nth}");
+            assert_eq!(got, pattern(nth, 1000), "message {nth}");
+        }
+        assert!(engines[0].is_flushed());
+    }
+}
+
 #[test]
 fn a_message_that_is_too_long_is_truncated() {
     for (copied, len) in [(Copied::Whole, 100), (Copied::Whole, 2 * PAYLOAD), (Copied::NotHere, 2 * PAYLOAD)]

@@ -44,8 +44,9 @@ pub(super) struct ShmPeers {
     /// Indices of the peers heard from last; the newest is at `newest`.
     hot: Vec<usize>,
     newest: usize,
-    /// The completed requests at the last [`ShmPeers::has_made_room`].
+    /// The completed requests at the last [`ShmPeers::has_made_room`], and at the last [`ShmPeers::take_untold`].
     completed: u64,
+    told: u64,
     /// The next of the other peers to check.
     cold: usize,
     polls_per_look: u32,
@@ -82,6 +83,7 @@ impl ShmPeers {
             hot: Vec::new(),
             newest: 0,
             completed: 0,
+            told: 0,
             cold: 0,
             polls_per_look: match config.wait {
                 Wait::Spin => POLLS_PER_LOOK,
@@ -161,10 +163,20 @@ impl ShmPeers {
         peer.in_flight() + arrived as u32
     }
 
-    /// Reports whether requests were completed since the last call.
+    /// Reports whether requests were completed since the last call, because of which an endpoint may not sleep.
     pub(super) fn has_made_room(&mut self) -> bool {
-        let completed = self.peers.iter().map(ShmPeer::completed).sum();
+        let completed = self.completed();
         std::mem::replace(&mut self.completed, completed) != completed
+    }
+
+    /// Reports whether requests were completed since the last call, of which the progress thread tells.
+    pub(super) fn take_untold(&mut self) -> bool {
+        let completed = self.completed();
+        std::mem::replace(&mut self.told, completed) != completed
+    }
+
+    fn completed(&self) -> u64 {
+        self.peers.iter().map(ShmPeer::completed).sum()
     }
 
     /// Returns the number of gets whose handler has not run.
