@@ -7,7 +7,9 @@
 use crate::hex;
 use crate::place::Place;
 use netdyno_host::inherited;
+use rustix::net::{SendFlags, send};
 use std::fmt::Debug;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use thiserror::Error;
 
@@ -58,6 +60,27 @@ trait Stream: Read + Write + Debug + Send {}
 
 impl<T: Read + Write + Debug + Send> Stream for T {}
 
+/// The socket to the launcher. A write to one that is gone is an error and no signal, which would end a program in C. A
+/// file that is no socket gets nothing.
+#[derive(Debug)]
+struct Launcher(File);
+
+impl Read for Launcher {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read(room)
+    }
+}
+
+impl Write for Launcher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(&self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The connection of this process to its launcher. When it is dropped, it tells the launcher that the process will
 /// end.
 #[derive(Debug)]
@@ -84,7 +107,7 @@ impl Pmi {
     pub fn open(place: Place) -> Result<Self, PmiError> {
         let number = std::env::var(DESCRIPTOR).unwrap_or_default();
         let socket = match number.parse() {
-            Ok(number) => inherited::descriptor(number)?,
+            Ok(number) => Launcher(inherited::descriptor(number)?),
             Err(_) => return Err(PmiError::Descriptor(number)),
         };
         Self::over(socket, place)

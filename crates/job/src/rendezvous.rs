@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Interval at which the port checks whether it must close.
 const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the port looks whether it may admit one more.
+const FULL: Duration = Duration::from_millis(1);
 /// Maximum number of unauthenticated connections at a time. Each is closed after a few seconds at most.
 const KNOCKING_AT_MOST: usize = 256;
 /// Timeout of a connection to one of several addresses.
@@ -122,13 +124,18 @@ impl Porter {
         let knocking = Arc::new(AtomicUsize::new(0));
         let timeout = Timespec::try_from(LOOK).ok();
         while !self.is_closed.load(Ordering::Relaxed) {
-            // After a timeout or an interrupt, `accept` finds no connection and the loop continues.
-            let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], timeout.as_ref());
-            let Ok((control, _)) = self.listener.accept() else { continue };
-            if knocking.fetch_add(1, Ordering::Relaxed) >= KNOCKING_AT_MOST {
-                knocking.fetch_sub(1, Ordering::Relaxed);
+            // Further ones wait at the door: the processes of a large job come at once.
+            if knocking.load(Ordering::Relaxed) >= KNOCKING_AT_MOST {
+                thread::sleep(FULL);
                 continue;
             }
+            // After a timeout or an interrupt, `accept` finds no connection and the loop continues.
+            let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], timeout.as_ref());
+            let Ok((control, _)) = self.listener.accept() else {
+                thread::sleep(FULL);
+                continue;
+            };
+            knocking.fetch_add(1, Ordering::Relaxed);
             let (key, guests, left) = (self.key.clone(), guests.clone(), Arc::clone(&knocking));
             let hear = move || {
                 if let Some(guest) = admit(control, &key) {
@@ -139,7 +146,9 @@ impl Porter {
             };
             // If no thread can start, the connection is dropped. The process then reports the failure to its
             // launcher.
-            let _ = thread::Builder::new().spawn(hear);
+            if thread::Builder::new().spawn(hear).is_err() {
+                knocking.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 }

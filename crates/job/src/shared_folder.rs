@@ -182,6 +182,8 @@ impl SharedFolder {
             .open(&unfinished)
             .map_err(failed(&unfinished))?;
         file.write_all(bytes).map_err(failed(&unfinished))?;
+        // A folder of another host tells at the end that it is full. A file that has its name is complete.
+        file.sync_all().map_err(failed(&unfinished))?;
         drop(file);
         fs::rename(&unfinished, &path).map_err(failed(&path))
     }

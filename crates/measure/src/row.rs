@@ -52,7 +52,8 @@ impl Singles {
 /// Returns the time for each operation of a stream with its status. The shorter row has `row` operations.
 pub(crate) fn judged(mut each: Parameter, row: u64, window: f64, singles: Option<Singles>) -> Parameter {
     let (Some(each_ns), Some(singles)) = (each.value_ns, singles) else { return each };
-    let is_above_0 = each_ns > 0.0 && each.ci_ns.is_none_or(|ci| ci.lo > 0.0);
+    // The interval ends at 0 exactly where every launch is positive: such a time is known, but not precisely.
+    let is_above_0 = each_ns > 0.0 && each.ci_ns.is_none_or(|ci| ci.lo >= 0.0);
     if !is_above_0 || singles.deviation_ns > DEVIATION_AT_MOST * each_ns * row as f64 {
         return each.without_value();
     }
@@ -102,5 +103,26 @@ impl Stream<'_> {
             );
             Doubt::about(name, self.figure.0, text)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Figure;
+
+    /// A time that every launch has is known, however wide its interval is.
+    #[test]
+    fn a_wide_interval_hides_no_time() {
+        let judged_of = |launches: &[f64]| {
+            let each = Figure::over(launches.iter().copied(), 0.95).parameter([], 9);
+            judged(each, 1000, f64::INFINITY, Some(Singles { time_ns: 100.0, deviation_ns: 1.0 }))
+        };
+        let drifting = [10.0, 20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 140.0, 160.0];
+        let each = judged_of(&drifting);
+        assert_eq!((each.status, each.value_ns), (Status::Measured, Some(80.0)));
+        assert_eq!(each.ci_ns.unwrap().lo, 0.0);
+        let each = judged_of(&[-30.0, 20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 140.0, 160.0]);
+        assert_eq!(each.status, Status::Unobservable);
     }
 }

@@ -99,7 +99,7 @@ fn gather(exchange: &mut Exchange, mine: Result<Vec<u8>, LayerError>) -> Result<
     }
     let all = exchange.gather(&given).map_err(|error| about(exchange, error))?;
     mine.map_err(|error| about(exchange, error))?;
-    if all.iter().any(|given| given[0] == FAILED) {
+    if all.iter().any(|given| given.first().is_none_or(|&first| first == FAILED)) {
         return Err(Fault::Quiet(1));
     }
     Ok(all.into_iter().map(|given| given[1..].to_vec()).collect())

@@ -98,7 +98,7 @@ impl std::ops::Neg for Term {
 }
 
 /// Returns the cost of a step with its status. A step takes time. An interval that reaches 0 gives a bound, and one
-/// below 0 nothing.
+/// below 0 nothing. Too few launches for an interval tell nothing by a median that is not above 0.
 fn judged(mut cost: Parameter) -> Parameter {
     match cost.ci_ns {
         Some(ci) if ci.hi < 0.0 => cost.without_value(),
@@ -107,6 +107,30 @@ fn judged(mut cost: Parameter) -> Parameter {
             cost.value_ns = Some(ci.hi);
             cost
         }
+        None if cost.value_ns.is_some_and(|ns| ns <= 0.0) => cost.without_value(),
         _ => cost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn a_step_that_takes_no_time_has_no_cost() {
+        let judged = |value: f64, ci: Option<[f64; 2]>| {
+            let ci_ns = ci.map(|[lo, hi]| Interval { lo, hi });
+            let status = Status::Measured;
+            let cost =
+                judged(Parameter { status, value_ns: Some(value), ci_ns, ..Parameter::unobservable() });
+            (cost.status, cost.value_ns)
+        };
+        assert_eq!(judged(5.0, Some([2.0, 8.0])), (Status::Measured, Some(5.0)));
+        assert_eq!(judged(5.0, Some([-2.0, 8.0])), (Status::UpperBound, Some(8.0)));
+        assert_eq!(judged(-5.0, Some([-8.0, -2.0])), (Status::Unobservable, None));
+        // Of few launches.
+        assert_eq!(judged(5.0, None), (Status::Measured, Some(5.0)));
+        assert_eq!(judged(-5.0, None), (Status::Unobservable, None));
     }
 }

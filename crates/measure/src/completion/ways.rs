@@ -6,6 +6,7 @@ use super::data::CompletionLaunch;
 use super::record::Completion;
 use crate::figure::Figure;
 use crate::overlap::record::Quantity;
+use crate::pairing::are_of_one_stratum;
 use crate::record::LayerResult;
 use crate::stats::median;
 
@@ -17,6 +18,7 @@ const POLLING: [&str; 2] = ["spin", "yield"];
 pub struct Way<'a> {
     /// The name, as on the command line.
     pub name: &'a str,
+    result: &'a LayerResult,
     found: &'a Completion,
 }
 
@@ -49,7 +51,7 @@ impl<'a> Ways<'a> {
         let way = |result: &'a LayerResult| {
             // Ways to wait are the labels of a layer that was measured in several.
             let name = result.label.as_deref().unwrap_or(&result.wait);
-            Some(Way { name, found: result.found.completion()? })
+            Some(Way { name, result, found: result.found.completion()? })
         };
         let mut ways: Vec<Way<'a>> = results.filter_map(way).collect();
         if ways.len() < 2 {
@@ -86,8 +88,12 @@ impl<'a> Ways<'a> {
         [first.name].into_iter().chain(others.map(|way| way.name)).collect()
     }
 
-    /// Returns a ratio of half round trips, as a median over the launches that both ways have.
+    /// Returns a ratio of half round trips, as a median over the launches that both ways have. Ways of different strata
+    /// have none.
     fn quotient(&self, above: &Way<'a>, below: &Way<'a>, size_bytes: usize) -> Quantity {
+        if !are_of_one_stratum(above.result, below.result) {
+            return Quantity::default();
+        }
         let pair = |launch: &CompletionLaunch| {
             let other = below.found.launches.iter().find(|other| other.launch == launch.launch)?;
             Some(of_launch(launch, size_bytes)? / of_launch(other, size_bytes)?)

@@ -279,11 +279,14 @@ impl Launches<'_> {
 /// Returns a part of a cost. A bound of it that is above the whole is replaced by that of the whole.
 fn part_of(whole: &Cost, mut part: Cost) -> Cost {
     if part.per_message.status == Status::UpperBound {
-        let least = |bound: Option<f64>, whole: Option<Interval>| {
-            Some(bound?.min(whole.map_or(f64::INFINITY, |whole| whole.hi)))
+        // Few launches have no interval.
+        let least = |bound: Option<f64>, whole: Option<f64>, ci: Option<Interval>| {
+            let most = ci.map(|ci| ci.hi).or(whole).unwrap_or(f64::INFINITY);
+            Some(bound?.min(most))
         };
-        part.share.value = least(part.share.value, whole.share.ci);
-        part.per_message.value_ns = least(part.per_message.value_ns, whole.per_message.ci_ns);
+        part.share.value = least(part.share.value, whole.share.value, whole.share.ci);
+        let each = &whole.per_message;
+        part.per_message.value_ns = least(part.per_message.value_ns, each.value_ns, each.ci_ns);
     }
     part
 }

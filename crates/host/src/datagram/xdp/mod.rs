@@ -38,8 +38,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Vain looks at the rings for each look at the socket. Few datagrams come to the socket, and a look takes as long as
-/// a system call.
+/// Looks at the rings for each look at the socket, whatever they find: frames of one peer must not hide the datagrams of
+/// another one. Few datagrams come to the socket, and a look takes as long as a system call.
 const RING_LOOKS: u32 = 64;
 /// Queues of an interface that are served at most. Datagrams of further queues come to the socket.
 const QUEUES_AT_MOST: u32 = 64;
@@ -140,8 +140,8 @@ pub struct XdpWire {
     watch: OwnedFd,
     /// The queue that is looked at first, so that each has its turn.
     next: usize,
-    /// Looks at the rings in a row that found nothing.
-    vain_looks: u32,
+    /// Looks at the rings since the last one at the socket.
+    ring_looks: u32,
     /// Frames have been put into the ring of sends since the last kick.
     must_kick: bool,
     /// Datagrams that the socket has sent.
@@ -227,7 +227,7 @@ impl XdpWire {
             routes,
             watch,
             next: 0,
-            vain_looks: 0,
+            ring_looks: 0,
             must_kick: false,
             by_kernel: 0,
             refused: 0,
@@ -245,9 +245,9 @@ impl XdpWire {
     /// Sends what is in the ring.
     #[inline]
     fn kick(&mut self) {
-        self.must_kick = false;
-        if self.queues[0].kick().is_err() {
-            self.refused += 1;
+        match self.queues[0].kick() {
+            Ok(is_done) => self.must_kick = !is_done,
+            Err(_) => (self.must_kick, self.refused) = (false, self.refused + 1),
         }
     }
 
@@ -338,7 +338,7 @@ impl DatagramWire for XdpWire {
     #[inline]
     fn join(&mut self, to: SocketAddr, datagram: &[u8], now_ns: u64) {
         let Some(headers) = self.routes.headers(to, datagram.len(), now_ns) else {
-            self.vain_looks = RING_LOOKS;
+            self.ring_looks = RING_LOOKS;
             self.by_kernel += 1;
             return self.socket.join(to, datagram, now_ns);
         };
@@ -365,16 +365,27 @@ impl DatagramWire for XdpWire {
 
     #[inline]
     fn receive(&mut self, room: &mut [u8]) -> Option<Datagrams> {
-        if let Some(datagrams) = self.receive_frame(room) {
-            self.vain_looks = 0;
+        self.ring_looks += 1;
+        if self.ring_looks < RING_LOOKS
+            && let Some(datagrams) = self.receive_frame(room)
+        {
             return Some(datagrams);
         }
-        self.vain_looks += 1;
-        if self.vain_looks < RING_LOOKS && self.routes.are_known() {
+        if self.must_kick {
+            self.kick();
+        }
+        if self.ring_looks < RING_LOOKS && self.routes.are_known() {
             return None;
         }
-        self.vain_looks = 0;
-        self.socket.receive(room)
+        self.ring_looks = 0;
+        match self.socket.receive(room) {
+            // More may have come there.
+            Some(datagrams) => {
+                self.ring_looks = RING_LOOKS / 2;
+                Some(datagrams)
+            }
+            None => self.receive_frame(room),
+        }
     }
 }
 

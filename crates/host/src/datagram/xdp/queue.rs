@@ -122,25 +122,25 @@ impl Queue {
         self.sends.push(XdpDesc { addr: frame, len, options: XdpDescOptions::empty() })
     }
 
-    /// Makes the kernel send what is in the ring, unless it does so anyway.
+    /// Makes the kernel send what is in the ring, unless it does so anyway. Returns false if some is left for the next
+    /// kick.
     ///
     /// # Errors
     /// Returns an error if the interface is gone or down.
     #[inline]
-    pub fn kick(&self) -> Result<(), Errno> {
+    pub fn kick(&self) -> Result<bool, Errno> {
         if !self.sends.needs_wakeup() {
-            return Ok(());
+            return Ok(true);
         }
         for _ in 0..KICKS_AT_MOST {
             match send(&self.socket, &[], SendFlags::DONTWAIT) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(true),
                 // The kernel sends some frames for each call, and has only so much memory for those on their way.
                 Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
-        // What is left in the ring leaves with the next kick.
-        Ok(())
+        Ok(false)
     }
 
     /// Takes the next frame that the kernel has sent.
