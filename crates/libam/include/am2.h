@@ -7,10 +7,13 @@
 #ifndef NETDYNO_AM2_H
 #define NETDYNO_AM2_H
 
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "am2_const.h"
 
 #ifdef __cplusplus
 #define AMX_BEGIN_C extern "C" {
@@ -35,11 +38,14 @@
 
 AMX_BEGIN_C
 
-/* Types. The members of a name are no part of the interface. */
+/* Types. A name is an address of a socket, as in AMUDP: where the endpoint's process listens. */
 typedef uint64_t tag_t;
 typedef uint8_t handler_t;
 typedef struct netdyno_am_name {
-    uint32_t words[4];
+    uint16_t sin_family;
+    uint16_t sin_port;
+    struct in_addr sin_addr;
+    uint32_t netdyno_words[2];
 } en_t;
 typedef struct netdyno_am_bundle *eb_t;
 typedef struct netdyno_am_endpoint *ep_t;
@@ -83,24 +89,6 @@ typedef struct {
     uint64_t TotalBytesSent;
 } amx_stats_t;
 
-/* Tags that are no tags. */
-#define AM_ALL 1
-#define AM_NONE 0
-
-/* Events. */
-typedef enum { AM_NOEVENTS, AM_NOTEMPTY, AM_NUMEVENTMASKS } amx_eventmask_t;
-
-/* Modes of bundles. */
-typedef enum { AM_SEQ, AM_PAR, AM_NUM_BUNDLE_MODES } amx_bundle_mode_t;
-
-/* Return codes. */
-#define AM_OK 0
-#define AM_ERR_NOT_INIT 1
-#define AM_ERR_BAD_ARG 2
-#define AM_ERR_RESOURCE 3
-#define AM_ERR_NOT_SENT 4
-#define AM_ERR_IN_USE 5
-
 /* Statuses of returned messages. */
 #define EBADARGS 1
 #define EBADENTRY 2
@@ -113,19 +101,7 @@ typedef enum { AM_SEQ, AM_PAR, AM_NUM_BUNDLE_MODES } amx_bundle_mode_t;
 #define EUNREACHABLE 9
 #define EREPLYREJECTED 10
 
-/* Operations of returned messages. */
-#define AM_REQUEST_M 1
-#define AM_REQUEST_IM 2
-#define AM_REQUEST_XFER_M 3
-#define AM_REPLY_M 4
-#define AM_REPLY_IM 5
-#define AM_REPLY_XFER_M 6
-
 /* Limits. */
-#define AM_MaxShort() 16
-#define AM_MaxMedium() 65000
-#define AM_MaxLong() 65000
-#define AM_MaxNumHandlers() 256
 extern int AM_MaxNumTranslations(int *number);
 extern int AM_MaxSegLength(uintptr_t *nbytes);
 
@@ -138,6 +114,8 @@ extern int AM_MaxSegLength(uintptr_t *nbytes);
 /* Set this to make failing calls say why on standard error. */
 extern int AMX_VerboseErrors;
 extern int AMX_SilentMode;
+/* The name of this process in what the library prints, or NULL. */
+extern const char *AMX_ProcessLabel;
 
 /* Initialization. */
 extern int AM_Init(void);
@@ -178,8 +156,8 @@ AMX_UNUSED static int AM_MapAny(ep_t endpoint, int *index, en_t name, tag_t tag)
 
 AMX_UNUSED static int AMX_enEqual(en_t one, en_t other)
 {
-    return one.words[0] == other.words[0] && one.words[1] == other.words[1] && one.words[2] == other.words[2]
-           && one.words[3] == other.words[3];
+    return one.sin_port == other.sin_port && one.sin_addr.s_addr == other.sin_addr.s_addr
+           && one.netdyno_words[0] == other.netdyno_words[0] && one.netdyno_words[1] == other.netdyno_words[1];
 }
 
 /* Handlers. */

@@ -4,14 +4,10 @@
 
 /* Programs take the functions of sockets from here. */
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "am2.h"
-
-#ifndef AMUDP
-#define AMUDP 1
-#endif
+#include "amudp_const.h"
 
 #define AMUDP_Request AMX_Request
 #define AMUDP_RequestI AMX_RequestI
@@ -52,25 +48,14 @@
 #define amudp_Medium amx_Medium
 #define amudp_Long amx_Long
 #define amudp_NumCategories amx_NumCategories
-#define AMUDP_MAX_SHORT AM_MaxShort()
-#define AMUDP_MAX_MEDIUM AM_MaxMedium()
-#define AMUDP_MAX_LONG AM_MaxLong()
-#define AMUDP_MAX_NUMHANDLERS AM_MaxNumHandlers()
-#define AMUDP_MAX_NUMTRANSLATIONS 65536
-#define AMUDP_INIT_NUMTRANSLATIONS 256
-#define AMUDP_MAX_SEGLENGTH ((uintptr_t)-1)
-#define AMUDP_MAX_NETWORKDEPTH 256
-/* There is no limit. */
-#define AMUDP_MAX_BUNDLES 65536
-/* That of this library. */
-#define AMUDP_LIBRARY_VERSION 0.1
-#define AMUDP_LIBRARY_VERSION_STR "0.1"
 
 /* Sets the address (in network byte order) at which endpoints listen. Call it before the first one is allocated. */
 AMX_BEGIN_C
 extern int AMUDP_SetUDPInterface(uint32_t address);
 /* The bandwidth that the program expects, in KB/s. The library measures it by itself and does not read this. */
 extern uint32_t AMUDP_ExpectedBandwidth;
+/* Whether a wait shall leave the processor to others. Each wait does, and does not read this. */
+extern int AMUDP_PoliteSync;
 AMX_END_C
 
 #endif

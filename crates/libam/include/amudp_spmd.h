@@ -31,6 +31,11 @@ extern amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[];
  * without it ranks start on this host. */
 extern int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int networkdepth, amudp_spawnfn_t spawn,
                              uint64_t *networkpid, eb_t *bundle, ep_t *endpoint);
+/* Polls for messages between ranks, such as the end of the job, and for others. Gives the number of the former, if messages is
+ * not NULL. */
+extern int AMUDP_SPMDHandleControlTraffic(int *messages);
+/* Returns a variable, as NAME=VALUE, of the environment of rank 0 whose name begins so, or NULL. */
+extern const char *AMUDP_check_env_prefix(const char *prefix);
 /* To be passed to AMUDP_SPMDStartup, or to be called by a function that is. The last two always fail. */
 extern int AMUDP_SPMDLocalSpawn(AMUDP_SPAWN_PARAMETERS);
 extern int AMUDP_SPMDSshSpawn(AMUDP_SPAWN_PARAMETERS);
@@ -44,7 +49,6 @@ AMX_END_C
 #undef AMX_SPMDStartup
 #define AMX_SPMDStartup(argc, argv, networkdepth, networkpid, bundle, endpoint) \
     AMUDP_SPMDStartup((argc), (argv), 0, (networkdepth), NULL, (networkpid), (bundle), (endpoint))
-#define AMUDP_MAX_SPMDPROCS 65536
 #define AMUDP_SPMDExit AMX_SPMDExit
 #define AMUDP_SPMDSetExitCallback AMX_SPMDSetExitCallback
 #define AMUDP_SPMDIsWorker AMX_SPMDIsWorker

@@ -98,6 +98,8 @@ pub struct Job {
     pub pmi: RefCell<Option<Pmi>>,
     /// Whether a program has started this rank. It does not see how the process ends.
     pub is_invited: bool,
+    /// Messages of other ranks that have come.
+    pub controls: Cell<u64>,
     /// Barriers that this rank has begun.
     pub barriers: Cell<u64>,
     /// Messages of barriers that have come, by round.
@@ -121,8 +123,8 @@ pub struct Job {
     /// Whether this rank ends.
     pub is_ending: AtomicBool,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
-    /// The environment of rank 0.
-    pub environment: OnceLock<HashMap<Vec<u8>, CString>>,
+    /// The variables of the environment of rank 0, as `NAME=VALUE`.
+    pub environment: OnceLock<Vec<CString>>,
 }
 
 // SAFETY: the program uses the job's bundle, and with it the job, in one thread at a time.
@@ -155,9 +157,10 @@ impl Job {
         self.callback.set(callback);
     }
 
-    /// Returns a variable of the environment of rank 0.
-    pub fn variable(&self, name: &CStr) -> Option<&CStr> {
-        self.environment.get()?.get(name.to_bytes()).map(CString::as_c_str)
+    /// Returns a variable of the environment of rank 0, as `NAME=VALUE`, that begins so.
+    pub fn variable(&self, begin: &[u8]) -> Option<&CStr> {
+        let variables = self.environment.get()?.iter();
+        variables.map(CString::as_c_str).find(|variable| variable.to_bytes().starts_with(begin))
     }
 
     /// Returns all ranks but this one.
@@ -227,6 +230,7 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
     let Some(job) = job_of(endpoint) else { return };
     let name = endpoint.peers.borrow()[peer.index()].name;
     let Some(rank) = job.names.iter().position(|other| *other == name) else { return };
+    job.controls.set(job.controls.get() + 1);
     match kind {
         BARRIER => {
             if let Some(arrived) = usize::try_from(a).ok().and_then(|round| job.arrived.get(round)) {

@@ -2,8 +2,10 @@
 
 use crate::code::Code;
 use std::borrow::Cow;
+use std::ffi::{CStr, c_char};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 /// Whether a call that fails says why on standard error.
 #[unsafe(no_mangle)]
@@ -11,9 +13,15 @@ pub static AMX_VerboseErrors: AtomicI32 = AtomicI32::new(0);
 /// The bandwidth that a program expects. Nothing reads it.
 #[unsafe(no_mangle)]
 pub static AMUDP_ExpectedBandwidth: AtomicU32 = AtomicU32::new(0);
+/// Whether waits leave the processor to others. Each does, and nothing reads it.
+#[unsafe(no_mangle)]
+pub static AMUDP_PoliteSync: AtomicI32 = AtomicI32::new(0);
 /// Whether the library says nothing else. It never does.
 #[unsafe(no_mangle)]
 pub static AMX_SilentMode: AtomicI32 = AtomicI32::new(0);
+/// The program's name for this process, which stands before what the library says, or NULL.
+#[unsafe(no_mangle)]
+pub static AMX_ProcessLabel: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 /// Why a call fails.
 ///
@@ -38,8 +46,15 @@ pub fn failed(why: impl ToString) -> Refusal {
 
 /// Writes a line on standard error: at once, because the lines of several ranks mix otherwise.
 pub fn say(text: &str) {
+    let label = AMX_ProcessLabel.load(Ordering::Relaxed);
+    let label = if label.is_null() {
+        String::new()
+    } else {
+        // SAFETY: the program says that this is a string.
+        unsafe { CStr::from_ptr(label) }.to_string_lossy().into_owned() + ": "
+    };
     // A program that has closed its standard error hears nothing.
-    let _ = io::stderr().write_all(format!("netdyno-am: {text}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("netdyno-am: {label}{text}\n").as_bytes());
 }
 
 impl Refusal {

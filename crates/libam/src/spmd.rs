@@ -16,7 +16,6 @@ use netdyno_job::launching::invitation::{Invitation, Joined, Loss};
 use netdyno_job::place::Place;
 use netdyno_job::pmi::{Pmi, PmiError};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
@@ -170,6 +169,7 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         names: all.iter().map(|(name, _)| *name).collect(),
         pmi: RefCell::new(pmi.take()),
         is_invited,
+        controls: Cell::new(0),
         barriers: Cell::new(0),
         arrived: [const { Cell::new(0) }; ROUNDS],
         gatherings: Cell::new(0),
@@ -205,13 +205,9 @@ fn environment() -> Vec<u8> {
     bytes
 }
 
-fn read_environment(bytes: &[u8]) -> HashMap<Vec<u8>, CString> {
-    let variables = bytes.split(|byte| *byte == 0);
-    let pairs = variables.filter_map(|variable| {
-        let at = variable.iter().position(|byte| *byte == b'=')?;
-        Some((variable[..at].to_vec(), CString::new(&variable[at + 1..]).ok()?))
-    });
-    pairs.collect()
+fn read_environment(bytes: &[u8]) -> Vec<CString> {
+    let variables = bytes.split(|byte| *byte == 0).filter(|variable| !variable.is_empty());
+    variables.filter_map(|variable| CString::new(variable).ok()).collect()
 }
 
 impl Job {
@@ -274,6 +270,18 @@ impl Job {
             }
         }
         Ok(())
+    }
+
+    /// Polls, except in a handler. Returns the number of messages between ranks that have come.
+    ///
+    /// # Errors
+    /// As of a poll.
+    pub fn take_controls(&self) -> Result<u64, Refusal> {
+        let before = self.controls.get();
+        if !self.bundle.is_barred() {
+            self.bundle.poll()?;
+        }
+        Ok(self.controls.get() - before)
     }
 
     /// Waits until all ranks have called this: by messages to the ranks 1, 2, 4, … behind this one (Hensgen, Finkel and

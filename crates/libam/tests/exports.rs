@@ -8,8 +8,17 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const HEADERS: [&str; 7] =
-    ["am2.h", "am2_spmd.h", "ammpi.h", "ammpi_spmd.h", "amudp.h", "amudp_spmd.h", "am.h"];
+const HEADERS: [&str; 9] = [
+    "am2_const.h",
+    "am2.h",
+    "am2_spmd.h",
+    "ammpi.h",
+    "ammpi_spmd.h",
+    "amudp_const.h",
+    "amudp.h",
+    "amudp_spmd.h",
+    "am.h",
+];
 
 fn header(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("include").join(name)).unwrap()

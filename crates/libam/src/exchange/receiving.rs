@@ -184,7 +184,7 @@ impl Endpoint {
         if head.category == Category::Long {
             let segment = self.segment.get();
             let room = (segment.len as u64).checked_sub(head.offset);
-            let room = room.filter(|_| !segment.address.is_null() && segment.len > 0);
+            let room = room.filter(|_| segment.len > 0);
             if room.ok_or(Status::BadSegmentOffset)? < len as u64 {
                 return Err(Status::BadLength);
             }

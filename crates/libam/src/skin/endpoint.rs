@@ -100,9 +100,6 @@ unsafe extern "C" fn AM_GetSeg(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AM_SetSeg(endpoint: *const Endpoint, address: *mut c_void, len: usize) -> c_int {
     answer_with("AM_SetSeg", endpoint, |endpoint| {
-        if address.is_null() && len > 0 {
-            return Err(refuse(Code::BadArg, "the segment is at NULL"));
-        }
         if address.addr().checked_add(len).is_none() {
             return Err(refuse(Code::BadArg, "the segment goes beyond the end of memory"));
         }

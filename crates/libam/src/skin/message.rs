@@ -49,7 +49,7 @@ impl Given {
             &[]
         } else if given.len > MAX_BYTES {
             return Err(refuse(Code::BadArg, "a message has at most 65000 bytes"));
-        } else if given.bytes.is_null() {
+        } else if given.bytes.is_null() && given.len > 0 {
             return Err(refuse(Code::BadArg, "the source is NULL"));
         } else {
             // SAFETY: the caller says so.

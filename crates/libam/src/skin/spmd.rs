@@ -5,6 +5,7 @@ use crate::arguments::{Arguments, is_invited};
 use crate::code::Code;
 use crate::ending::kill;
 use crate::guard::{Out, answer, index, initialize, quietly, values};
+use crate::job::Job;
 use crate::objects::{Bundle, Endpoint};
 use crate::refusal::{Refusal, refuse};
 use crate::spawning::ways::Spawn;
@@ -205,8 +206,35 @@ unsafe extern "C" fn AMX_SPMDgetenvMaster(name: *const c_char) -> *const c_char 
             return ptr::null();
         }
         // SAFETY: the program says that this is a string.
-        let name = unsafe { CStr::from_ptr(name) };
-        job::job().and_then(|job| job.variable(name)).map_or(ptr::null(), CStr::as_ptr)
+        let begin = [unsafe { CStr::from_ptr(name) }.to_bytes(), b"="].concat();
+        let variable = job::job().and_then(|job| job.variable(&begin));
+        variable.map_or(ptr::null(), |variable| variable[begin.len()..].as_ptr())
+    })
+}
+
+/// Returns a variable of the environment of rank 0, as `NAME=VALUE`, whose name begins so, or NULL.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMUDP_check_env_prefix(prefix: *const c_char) -> *const c_char {
+    quietly(ptr::null(), || {
+        if prefix.is_null() {
+            return ptr::null();
+        }
+        // SAFETY: the program says that this is a string.
+        let prefix = unsafe { CStr::from_ptr(prefix) }.to_bytes();
+        job::job().and_then(|job| job.variable(prefix)).map_or(ptr::null(), CStr::as_ptr)
+    })
+}
+
+/// Polls for messages between ranks. In a handler, and before the start, there are none to take.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn AMUDP_SPMDHandleControlTraffic(messages: *mut c_int) -> c_int {
+    answer("SPMDHandleControlTraffic", || {
+        let taken = job::started().map_or(Ok(0), Job::take_controls)?;
+        if !messages.is_null() {
+            // SAFETY: the program has room for a number.
+            unsafe { messages.write_unaligned(taken.try_into().unwrap_or(c_int::MAX)) };
+        }
+        Ok(())
     })
 }
 

@@ -80,7 +80,10 @@ int main(int argc, char **argv)
     OK(AM_GetSeg(plain, &address, &len));
     CHECK(address == NULL && len == 0);
     CHECK(AM_GetSeg(plain, NULL, &len) == AM_ERR_BAD_ARG);
-    CHECK(AM_SetSeg(plain, NULL, 1) == AM_ERR_BAD_ARG);
+    OK(AM_SetSeg(plain, NULL, (uintptr_t)-1));
+    OK(AM_GetSeg(plain, &address, &len));
+    CHECK(address == NULL && len == (uintptr_t)-1);
+    OK(AM_SetSeg(plain, NULL, 0));
     CHECK(AM_SetSeg(plain, &tag, (uintptr_t)-1) == AM_ERR_BAD_ARG);
     OK(AM_MaxSegLength(&len));
     CHECK(len > 0xffffffffu);
@@ -165,6 +168,7 @@ int main(int argc, char **argv)
     CHECK(AMX_Request(endpoint, 0, 1, 17) == AM_ERR_BAD_ARG);
     CHECK(AMX_Request(endpoint, 0, 1, -1) == AM_ERR_BAD_ARG);
     CHECK(AM_RequestI0(endpoint, 0, 1, NULL, 1) == AM_ERR_BAD_ARG);
+    OK(AM_RequestI0(endpoint, 0, 1, NULL, 0));
     CHECK(AM_RequestI0(endpoint, 0, 1, &tag, 65001) == AM_ERR_BAD_ARG);
     CHECK(AM_RequestI0(endpoint, 0, 1, &tag, -1) == AM_ERR_BAD_ARG);
     CHECK(AM_RequestXfer0(endpoint, 0, 0, 1, &tag, 65001) == AM_ERR_BAD_ARG);
