@@ -40,6 +40,8 @@ struct netdyno_channel {
 
 /* Number of open channels. The first starts MPI and the last ends it. */
 static int channels;
+/* Whether a process has closed a channel without the others. */
+static int is_apart;
 
 struct level {
     const char *name;
@@ -167,6 +169,10 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
         return NULL;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (is_apart) {
+        snprintf(options->error, NETDYNO_TEXT_BYTES, "another process did not close with this one");
+        return NULL;
+    }
     channel = make(options);
     if (!channel)
         return NULL;
@@ -550,12 +556,24 @@ static int completes(MPI_Request *request, double until)
     return done;
 }
 
+/* Returns whether all processes call this within CLOSE_S of each other. A process that no longer waits has entered the first
+ * barrier all the same. One that comes later then passes that, but not the second one. */
+static int all_close(struct netdyno_channel *channel)
+{
+    for (int nth = 0; nth < 2; nth++) {
+        MPI_Request barrier;
+
+        if (MPI_Ibarrier(channel->comm, &barrier) != MPI_SUCCESS || !completes(&barrier, MPI_Wtime() + CLOSE_S))
+            return 0;
+    }
+    return 1;
+}
+
 /* MPI_Comm_free and MPI_Finalize wait for all processes, maybe forever. They are called only after
  * all processes have arrived here. */
 static int mpi_close(struct netdyno_channel *channel)
 {
     double until = MPI_Wtime() + CLOSE_S;
-    MPI_Request all_close;
     int is_free = 1, is_last = --channels == 0, is_together;
 
     for (uint32_t slot = 0; slot < channel->slots; slot++) {
@@ -569,7 +587,8 @@ static int mpi_close(struct netdyno_channel *channel)
     }
     /* It has no buffer. */
     completes(&channel->reply, until);
-    is_together = MPI_Ibarrier(channel->comm, &all_close) == MPI_SUCCESS && completes(&all_close, until);
+    is_together = all_close(channel);
+    is_apart |= !is_together;
     /* Other processes may still put into memory that is attached to an open window. */
     if (!is_together && channel->window != MPI_WIN_NULL)
         is_free = 0;

@@ -215,16 +215,25 @@ static struct fi_info *info_with(const struct netdyno_options *options, const ch
 }
 
 /* Returns the provider's information that matches the needs of this layer, or NULL after writing an
- * error. Many providers have no atomics. */
+ * error. Many providers have no atomics. Some have them only with another provider on top, which would carry all other
+ * operations, too. */
 static struct fi_info *info_of(const struct netdyno_options *options, const char *provider)
 {
     /* Memory is registered for remote access too, so any registration needs FI_RMA. */
     uint64_t caps = FI_TAGGED | (uses_of(options) & NETDYNO_REGISTERS ? FI_RMA : 0);
-    struct fi_info *info = NULL;
+    struct fi_info *info = info_with(options, provider, caps), *atomic;
 
-    if (uses_of(options) & NETDYNO_FETCH_ADD)
-        info = info_with(options, provider, caps | FI_ATOMIC);
-    return info ? info : info_with(options, provider, caps);
+    if (!info || !(uses_of(options) & NETDYNO_FETCH_ADD))
+        return info;
+    atomic = info_with(options, provider, caps | FI_ATOMIC);
+    if (!atomic)
+        return info;
+    if (strcmp(atomic->fabric_attr->prov_name, info->fabric_attr->prov_name) != 0) {
+        fi_freeinfo(atomic);
+        return info;
+    }
+    fi_freeinfo(info);
+    return atomic;
 }
 
 static void release(struct netdyno_channel *channel)
@@ -514,6 +523,9 @@ static int ofi_block(struct netdyno_channel *channel, uint64_t timeout_ns)
     struct fi_cq_tagged_entry completed[COMPLETIONS];
     uint64_t timeout_ms = timeout_ns / 1000000 + 1;
 
+    /* A send that waits for room starts in the next call, and maybe no completion tells of the room. */
+    if (channel->sends.first)
+        timeout_ms = 1;
     if (timeout_ms > INT_MAX)
         timeout_ms = INT_MAX;
     return handle(channel, completed,

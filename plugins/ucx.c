@@ -626,7 +626,7 @@ static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
     return -1;
 }
 
-/* Waits for the sends for a while. If a peer does not take them, the channel stays as it is.
+/* Takes the receives back, and waits for them and the sends for a while. If a peer does not take them, the channel stays as it is.
  * Otherwise the endpoints are destroyed together with the worker, because an orderly close would
  * need the peers' cooperation. */
 static int ucx_close(struct netdyno_channel *channel)
@@ -637,11 +637,11 @@ static int ucx_close(struct netdyno_channel *channel)
     int are_ended = !channel->flush.request;
 
     set_params(&params, &channel->flush);
-    for (uint32_t slot = 0; slot < channel->slots; slot++) {
-        if (channel->operations[slot].request && ucx_cancel_receive(channel, slot) < 0)
-            are_ended = 0;
-        are_ended &= ends(channel, &channel->operations[channel->slots + slot], until);
-    }
+    for (uint32_t slot = 0; slot < channel->slots; slot++)
+        if (channel->operations[slot].request)
+            ucp_request_cancel(channel->worker, channel->operations[slot].request);
+    for (uint32_t slot = 0; slot < 2 * channel->slots; slot++)
+        are_ended &= ends(channel, &channel->operations[slot], until);
     if (are_ended
         && !note(channel, &channel->flush, ucp_worker_flush_nbx(channel->worker, &params), "ucp_worker_flush_nbx"))
         are_ended = ends(channel, &channel->flush, until);

@@ -22,7 +22,8 @@ AMX_END_C
 /* Of the header of AMUDP, if both are included: the last one holds. */
 #undef AMX_SPMDStartup
 #define AMX_SPMDStartup AMMPI_SPMDStartup
-#define AMMPI_MAX_SPMDPROCS 65536
+/* There is no limit here. A start refuses more than 65536 ranks. */
+#define AMMPI_MAX_SPMDPROCS 0x7FFFFFFFu
 #define AMMPI_SPMDExit AMX_SPMDExit
 #define AMMPI_SPMDSetExitCallback AMX_SPMDSetExitCallback
 #define AMMPI_SPMDIsWorker AMX_SPMDIsWorker

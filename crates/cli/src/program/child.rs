@@ -18,6 +18,10 @@ const CHECK: Duration = Duration::from_millis(20);
 /// Time in which a program that has taken too long must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A signal so long after the first one kills the program. One that comes earlier may be the same, sent to all processes by a
+/// terminal and once more by a launcher.
+const AFTERTHOUGHT: Duration = Duration::from_secs(1);
+
 /// Starts a program. An error is that of [`cannot_run`].
 pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
     // The program stays in this process group, so that Ctrl-C reaches both. `wait` passes on a signal to this
@@ -40,9 +44,9 @@ pub fn said(output: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and
-/// removes the files that the program leaves in shared memory. A program that does not end within `limit`, if there is
-/// one, is ended, which is an error.
+/// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and a later one as
+/// SIGKILL. Removes the files that the program leaves in shared memory. A program that does not end within `limit`, if
+/// there is one, is ended, which is an error.
 pub fn wait(
     mut child: Child,
     run: &GuardedFolder,
@@ -53,32 +57,40 @@ pub fn wait(
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
-    let (mut is_told, mut leftovers) = (false, Leftovers::of(run));
+    let (mut told, mut leftovers) = (None::<Instant>, Leftovers::of(run));
     let late = |time: Duration| Fault::Failed(format!("the program has not ended within {time:?}"));
     let mut until = limit.map(|limit| Instant::now() + limit);
     loop {
         match end.recv_timeout(CHECK) {
             Ok(status) => {
                 leftovers.remove();
-                let is_late = is_told && interrupt.signal().is_none();
+                let is_late = told.is_some() && interrupt.signal().is_none();
                 return match limit.filter(|_| is_late) {
                     Some(limit) => Err(late(limit)),
                     None => status.map_err(|error| lost(&error)),
                 };
             }
-            Err(RecvTimeoutError::Timeout) if !is_told && interrupt.check().is_err() => {
-                is_told = true;
+            Err(RecvTimeoutError::Timeout)
+                if interrupt.has_more() || told.is_none() && interrupt.check().is_err() =>
+            {
                 leftovers.note_mapped();
-                let _ = kill_process(pid, Signal::TERM);
+                let is_second = told.is_some_and(|told| told.elapsed() > AFTERTHOUGHT);
+                end_by(pid, if is_second { Signal::KILL } else { Signal::TERM });
+                told = told.or(Some(Instant::now()));
             }
             Err(RecvTimeoutError::Timeout) if until.is_some_and(|until| Instant::now() > until) => {
-                let signal = if is_told { Signal::KILL } else { Signal::TERM };
-                (is_told, until) = (true, Some(Instant::now() + GRACE));
                 leftovers.note_mapped();
-                let _ = kill_process(pid, signal);
+                end_by(pid, if told.is_some() { Signal::KILL } else { Signal::TERM });
+                (told, until) = (told.or(Some(Instant::now())), Some(Instant::now() + GRACE));
             }
             Err(RecvTimeoutError::Timeout) => leftovers.note(),
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"its thread is gone")),
         }
     }
+}
+
+/// Sends a signal to the program, and lets it go on if it was stopped, as timeout(1) does. It may have ended.
+fn end_by(pid: Pid, signal: Signal) {
+    let _ = kill_process(pid, signal);
+    let _ = kill_process(pid, Signal::CONT);
 }

@@ -2,6 +2,7 @@
 
 use crate::options::output::{Format, OutputArgs};
 use crate::terminal::fault::Fault;
+use crate::terminal::interrupt::while_writing;
 use crate::terminal::voice;
 use anstream::{AutoStream, ColorChoice};
 use netdyno_host::standard::output_was_closed;
@@ -12,6 +13,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
+
+/// Links that a name may lead over, as in the system.
+const MOST_LINKS: usize = 40;
 
 /// Columns of a table. It does not use the width of a wider terminal.
 pub const COLUMNS: usize = 80;
@@ -118,15 +122,19 @@ pub fn render_sweep(sweep: &Sweep, format: Format) -> Result<String, Fault> {
 
 /// Writes text to standard output. A closed pipe is no error.
 pub fn write_stdout(text: &str) -> Result<(), Fault> {
+    write_to_reader(text).map(|_| ())
+}
+
+/// Writes text to standard output. Returns whether it is written: false if it is a pipe whose reader has ended.
+pub fn write_to_reader(text: &str) -> Result<bool, Fault> {
     if output_was_closed() {
         return Err(Fault::Failed("cannot write to standard output: it is closed".into()));
     }
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Fault::Failed(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
+    match while_writing(|| out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Fault::Failed(format!("cannot write to standard output: {error}"))),
     }
 }
 
@@ -137,9 +145,16 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Returns the file that a name leads to, so that a result does not replace a link.
+/// Returns the file that a name leads to, so that a result does not replace a link. The file need not exist.
 fn behind_links(file: &Path) -> PathBuf {
-    fs::canonicalize(file).unwrap_or_else(|_| file.into())
+    let mut found = file.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&found) {
+            Ok(target) => found = folder(&found).join(target),
+            Err(_) => break,
+        }
+    }
+    found
 }
 
 /// Reports whether the file exists but is not a regular one, such as a pipe. The result is written into it
@@ -182,12 +197,16 @@ fn plain(error: &io::Error) -> io::Error {
 pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
     let write = || -> io::Result<()> {
         if is_special(file) {
-            return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+            let write = || OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+            return while_writing(write);
         }
         let target = behind_links(file);
         let mut temporary = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(folder(&target))?;
+        if let Ok(replaced) = target.metadata() {
+            temporary.as_file().set_permissions(replaced.permissions())?;
+        }
         temporary.write_all(text.as_bytes())?;
         temporary.persist(&target)?;
         Ok(())

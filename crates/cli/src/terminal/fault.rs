@@ -87,7 +87,8 @@ impl Fault {
     pub fn told(self) -> Self {
         match &self {
             Self::BadInput(text) | Self::Failed(text) | Self::Ended(_, text) => {
-                say(&format!("error: {text}"))
+                // Some are of another process.
+                say(&format!("error: {}", clean(text)))
             }
             Self::Interrupted(_) => say("interrupted: nothing was written"),
             Self::CutShort { launches } => {

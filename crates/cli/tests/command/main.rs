@@ -17,5 +17,6 @@ mod overlap;
 mod registration;
 mod results;
 mod schemas;
+mod signals;
 mod usage;
 mod utilisation;

@@ -4,10 +4,7 @@ use crate::common::{names, netdyno, run, stdout_of};
 use netdyno_measure::record::Record;
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 const TRUTH: &str = "o_s=1us,o_r=2us,g=5us,L=7us";
 const VERBS: &[&str] = &[
@@ -143,6 +140,22 @@ const MISTAKES: &[(&[&str], i32, &str, &str)] = &[
         "parse",
     ),
     (&["sweep", "--latency", "+1us", "--out", "a.xlsx", "--", "true"], 125, "names no form", "hook"),
+    (
+        &[
+            "sweep",
+            "--latency",
+            "+1us",
+            "--out",
+            "/tmp/netdyno-s.json",
+            "--journal",
+            "/tmp/netdyno-s.json",
+            "--",
+            "true",
+        ],
+        125,
+        "--out names the journal: name another",
+        "hook",
+    ),
     (
         &["run", "--latency", "+1us", "--provider", "nosuch", "--", "true"],
         125,
@@ -341,23 +354,6 @@ fn a_run_without_a_dial_warns_and_words_behind_two_dashes_are_the_programs() {
     }
     let output = netdyno(&["run", "--latency", "+1us", "true", "--bandwidth", "9"]).output().unwrap();
     assert!(stderr(&output).starts_with("warning: --bandwidth stands behind"), "{}", stderr(&output));
-}
-
-#[test]
-fn a_signal_to_a_runner_is_its_exit_code() {
-    let runners = [&["run", "--latency", "+1us"][..], &["launch", "-n", "2"]];
-    for (runner, (signal, code)) in
-        runners.into_iter().flat_map(|args| [("INT", 130), ("TERM", 143)].map(|end| (args, end)))
-    {
-        let mut child = netdyno(&[runner, &["--", "sleep", "60"]].concat()).spawn().unwrap();
-        // The command catches signals before it starts the program.
-        while crate::common::workers_of(child.id()).is_empty() {
-            sleep(Duration::from_millis(10));
-        }
-        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!((status.code(), status.signal()), (Some(code), None), "{signal}");
-    }
 }
 
 #[test]

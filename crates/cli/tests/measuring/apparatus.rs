@@ -482,6 +482,15 @@ fn a_sweep_goes_on_after_a_kill() {
     // Each run waits for 100 latencies, so the medians rise.
     assert!(dial["slope"].as_f64().unwrap() > 0.5 * 100e-6, "{dial}");
     assert_eq!(dial["points"].as_array().unwrap().len(), 5);
+    // A result that nobody has read is not lost.
+    let printing = [&head[..], &["--"], &words].concat();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = bench.netdyno(&printing).stdout(writer).output().unwrap();
+    assert!(output.status.success() && stderr(&output).contains("prints the result"), "{}", stderr(&output));
+    let output = bench.netdyno(&printing).output().unwrap();
+    assert!(stderr(&output).contains("going on after") && !output.stdout.is_empty(), "{}", stderr(&output));
+    assert!(!journal.exists());
     // A program's failure has its own status; a pattern without a match has netdyno's.
     let without = [&head[..4], &["nothing ([0-9]+)", "--"], &words].concat();
     let output = bench.netdyno(&without).output().unwrap();

@@ -133,6 +133,8 @@ impl PluginInitiator {
             let oldest = (self.completed % WINDOW as u64) as usize;
             if channel.test_send(oldest).map_err(LayerError::new)? {
                 self.completed += 1;
+                // The other process is at work.
+                wait = PeerWait::new(self.wait);
             } else {
                 wait.after_empty_poll(|timeout| channel.block(timeout).map_err(LayerError::new))?;
             }

@@ -73,6 +73,13 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Reports whether this is the file with the journal.
+    pub fn is_at(&self, file: &Path) -> bool {
+        let place = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let (own, other) = (self.file.0.metadata().map(place), fs::metadata(file).map(place));
+        own.ok().is_some_and(|own| other.ok() == Some(own))
+    }
+
     /// Records a run.
     pub fn note(&mut self, run: Run) -> Result<(), Fault> {
         self.write_json(&run)?;

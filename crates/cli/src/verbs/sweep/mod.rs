@@ -15,7 +15,7 @@ use crate::program::dials::{self, EachDial};
 use crate::program::ledger::{Ledger, Rank};
 use crate::program::link::{LinkArgs, Wanted};
 use crate::program::route::RouteArgs;
-use crate::records::output::{check_writable, form_of, render_sweep, write_stdout, write_whole};
+use crate::records::output::{check_writable, form_of, render_sweep, write_to_reader, write_whole};
 use crate::terminal::fault::{Fault, RUNNER, clean};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
@@ -175,6 +175,9 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     let interrupt = Interrupt::catch()?;
     // The journal is checked before the link is measured, because that takes long.
     let mut journal = Journal::open(&args.journal, &plan(args, &grids), &identity(args, &grids))?;
+    if args.output.out.as_ref().is_some_and(|out| journal.is_at(out)) {
+        return Err(Fault::BadInput("--out names the journal: name another file".into()));
+    }
     let own = own(args, &grids, &interrupt)?;
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let steps = steps(&grids, usize::from(args.repetitions), args.seed);
@@ -207,7 +210,14 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     let text = render_sweep(&sweep, format.unwrap_or(Format::Table))?;
     match &args.output.out {
         Some(file) => write_whole(file, &text)?,
-        None => write_stdout(&text)?,
+        None if !write_to_reader(&text)? => {
+            say(&format!(
+                "the reader of standard output has ended: the same command prints the result from {}",
+                args.journal.display()
+            ));
+            return Ok(());
+        }
+        None => {}
     }
     journal.remove();
     Ok(())

@@ -170,11 +170,20 @@ fn of_programs(
     args: &ValidateArgs,
     record: &mut Record,
 ) -> Result<(Vec<Program>, Option<String>), Fault> {
-    let Measuring { launches, confidence, .. } = args.measuring;
+    let Measuring { launches, confidence, max_time, .. } = args.measuring;
     let interrupt = Interrupt::catch()?;
     let mut programs = Vec::new();
-    let why = match plain.measure(&args.dial, launches.into(), confidence, &interrupt, &mut programs) {
-        Ok(()) => return Ok((programs, None)),
+    let measured =
+        plain.measure(&args.dial, launches.into(), confidence, max_time, &interrupt, &mut programs);
+    let why = match measured {
+        Ok(true) => return Ok((programs, None)),
+        Ok(false) => {
+            let text = format!(
+                "the time was up before each plain MPI program had run {launches} times: give more with --max-time"
+            );
+            record.doubts.push(Doubt::new("fewer_launches", text));
+            return Ok((programs, None));
+        }
         Err(Fault::Interrupted(signal)) => {
             record.interrupted = Some(signal);
             record.doubts.push(Doubt::new(

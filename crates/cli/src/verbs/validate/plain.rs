@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Source of the program.
 const SOURCE: &str = include_str!("../../../programs/patterns.c");
@@ -106,21 +106,32 @@ impl<'a> Plain<'a> {
     }
 
     /// Runs the program `pairs` times for each case of the dials, each time with the dial and without it. Adds the
-    /// results to `all` as they come, so that an error loses none.
+    /// results to `all` as they come, so that an error loses none. Returns whether the time sufficed for that. Each case has
+    /// its share of what is left, and at least one pair.
     pub fn measure(
         &self,
         dials: &[Dial],
         pairs: usize,
         confidence: f64,
+        max_time: Duration,
         interrupt: &Interrupt,
         all: &mut Vec<Program>,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
+        let end = Instant::now() + max_time;
         let measured = Dial::ALL.into_iter().filter(|dial| dials.is_empty() || dials.contains(dial));
-        for case in measured.flat_map(cases) {
+        let cases: Vec<Case> = measured.flat_map(cases).collect();
+        let mut has_sufficed = true;
+        for (nth, case) in cases.iter().enumerate() {
+            let left = end.saturating_duration_since(Instant::now());
+            let until = Instant::now() + left / (cases.len() - nth) as u32;
             note(&format!("plain MPI programs under {} …", Dials::NONE.with(case.dial, case.setting)));
             let mut seen: BTreeMap<(String, usize), Vec<[f64; 2]>> = BTreeMap::new();
             for nth in 0..pairs {
-                let run = |is_dialled| self.once(&case, is_dialled, interrupt);
+                if nth > 0 && Instant::now() > until {
+                    has_sufficed = false;
+                    break;
+                }
+                let run = |is_dialled| self.once(case, is_dialled, interrupt);
                 // The order alternates, so that a drift of the machine does not always affect the same half of a
                 // pair.
                 let (link, dialled) = if nth % 2 == 0 {
@@ -151,7 +162,7 @@ impl<'a> Plain<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(has_sufficed)
     }
 
     /// Runs one launch and returns the time of each operation, in nanoseconds.
