@@ -73,6 +73,11 @@ fn a_bundle_that_is_not_polled_keeps_nobody_waiting() {
 }
 
 #[test]
+fn a_runtime_over_amudp_finds_what_it_asks_for() {
+    passes("runtime", &[1, 2, 3]);
+}
+
+#[test]
 fn handlers_ask_about_their_messages() {
     passes("questions", &[1, 2, 3]);
 }
