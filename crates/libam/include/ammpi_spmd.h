@@ -23,7 +23,7 @@ AMX_END_C
 #undef AMX_SPMDStartup
 #define AMX_SPMDStartup AMMPI_SPMDStartup
 /* There is no limit here. A start refuses more than 65536 ranks. */
-#define AMMPI_MAX_SPMDPROCS 0x7FFFFFFFu
+#define AMMPI_MAX_SPMDPROCS 0x7FFFFFFF
 #define AMMPI_SPMDExit AMX_SPMDExit
 #define AMMPI_SPMDSetExitCallback AMX_SPMDSetExitCallback
 #define AMMPI_SPMDIsWorker AMX_SPMDIsWorker

@@ -15,11 +15,14 @@ fn send(signal: &str, to: u32) {
     Command::new("kill").args([&format!("-{signal}"), &to.to_string()]).status().unwrap();
 }
 
-/// Waits until the command has started its program, which is after it has begun to note signals. Returns the program.
+/// Waits until the command has started `sleep`, which is after it has begun to note signals. Returns its process.
 fn program_of(command: &Child) -> u32 {
+    let is_program = |process: &u32| {
+        fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name.trim_end() == "sleep")
+    };
     loop {
-        if let Some(program) = workers_of(command.id()).first() {
-            return *program;
+        if let Some(program) = workers_of(command.id()).into_iter().find(is_program) {
+            return program;
         }
         sleep(SHORTLY);
     }
@@ -60,9 +63,8 @@ fn a_stopped_program_takes_a_signal() {
     let mut child = netdyno(&["run", "--latency", "+1us", "--", "sleep", "60"]).spawn().unwrap();
     let program = program_of(&child);
     let state = || fs::read_to_string(format!("/proc/{program}/stat")).unwrap();
+    send("STOP", program);
     while !state().contains("(sleep) T") {
-        // One that has not become `sleep` yet may take the signal for itself.
-        send("STOP", program);
         sleep(SHORTLY);
     }
     send("TERM", child.id());
