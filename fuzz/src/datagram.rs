@@ -24,7 +24,8 @@ impl Fields {
     pub fn header(self, connection: u64) -> Header {
         let Self { expected, selective, latest, is_stale, .. } = self;
         let granted = self.granted % (MOST_GRANTED + 1);
-        let kinds = [Kind::Request, Kind::Reply, Kind::Acknowledgement, Kind::Probe, Kind::Goodbye];
+        let kinds =
+            [Kind::Request, Kind::Reply, Kind::Acknowledgement, Kind::Probe, Kind::Goodbye, Kind::Closing];
         let kind = kinds[usize::from(self.kind) % kinds.len()];
         let departed = self.departed.filter(|_| kind.is_message());
         Header {

@@ -85,6 +85,9 @@ pub enum Kind {
     Refused,
     /// A request that asks whether the memory of a key is registered. It is answered like a get of no bytes.
     Attach,
+    /// Not a message: an acknowledgement of a sender that closes. It handles no more messages, and waits until its own
+    /// have arrived.
+    Closing,
 }
 
 impl Kind {
@@ -101,6 +104,7 @@ impl Kind {
             Self::Fetched => 9,
             Self::Refused => 10,
             Self::Attach => 11,
+            Self::Closing => 12,
         }
     }
 
@@ -117,13 +121,14 @@ impl Kind {
             9 => Some(Self::Fetched),
             10 => Some(Self::Refused),
             11 => Some(Self::Attach),
+            12 => Some(Self::Closing),
             _ => None,
         }
     }
 
     /// Reports whether it takes a sequence number and is retransmitted until it is acknowledged.
     pub const fn is_message(self) -> bool {
-        !matches!(self, Self::Acknowledgement | Self::Probe | Self::Goodbye)
+        !matches!(self, Self::Acknowledgement | Self::Probe | Self::Goodbye | Self::Closing)
     }
 
     /// Reports whether it takes a credit until it is handled.
@@ -140,7 +145,9 @@ impl Kind {
     fn has_form(self, words: u8, payload: &[u8]) -> bool {
         match self {
             Self::Request | Self::Reply => true,
-            Self::Acknowledgement | Self::Probe | Self::Goodbye => words == 0 && payload.is_empty(),
+            Self::Acknowledgement | Self::Probe | Self::Goodbye | Self::Closing => {
+                words == 0 && payload.is_empty()
+            }
             Self::Store => Range::parse(payload).is_some(),
             Self::Chunk => words == 1 && !payload.is_empty(),
             Self::Fetched => words == 1,
@@ -408,7 +415,7 @@ mod tests {
 
     prop_compose! {
         fn datagrams()(
-            kind in (1_u8..=11).prop_map(|code| Kind::of(code).unwrap()),
+            kind in (1_u8..=12).prop_map(|code| Kind::of(code).unwrap()),
             handler: u8, connection: u64, sequence: u32, transmission: u16,
             (expected, selective, latest, is_stale) in any::<(u32, u64, u16, bool)>(), granted in 0..=MOST_GRANTED,
             completed: u16,
@@ -423,7 +430,7 @@ mod tests {
             let range = Range { number: range.0, memory: range.1, offset: range.2.into(), len: range.3.into() }.encode();
             match kind {
                 Kind::Request | Kind::Reply => (header, words, payload),
-                Kind::Acknowledgement | Kind::Probe | Kind::Goodbye => (header, Vec::new(), Vec::new()),
+                Kind::Acknowledgement | Kind::Probe | Kind::Goodbye | Kind::Closing => (header, Vec::new(), Vec::new()),
                 Kind::Store => (header, words, [&range[..], &payload].concat()),
                 Kind::Chunk | Kind::Fetched => (header, alloc::vec![connection], payload),
                 Kind::Get => (header, Vec::new(), range.to_vec()),

@@ -121,6 +121,10 @@ pub struct Connection<C = Relentless> {
     /// The peer has closed: the sequence number after its last message, and the time at which missing
     /// messages count as lost.
     closing: Option<(u32, u64)>,
+    /// Whether this side closes and handles no more messages.
+    is_closing: bool,
+    /// Whether both sides close, so that neither handles the messages of the other.
+    is_forsaken: bool,
     lost: Option<Loss>,
     /// On a dialled link, the messages that have arrived and are not due.
     holding: Option<Box<Holding>>,
@@ -167,6 +171,8 @@ impl<C: Controller> Connection<C> {
             received_ns: now_ns,
             heard_ns: now_ns,
             closing: None,
+            is_closing: false,
+            is_forsaken: false,
             lost: None,
             holding: None,
             ending: None,
@@ -373,7 +379,7 @@ impl<C: Controller> Connection<C> {
             Kind::Goodbye => {
                 self.closing.get_or_insert((header.sequence, now_ns + self.max_overtaken_ns));
             }
-            Kind::Acknowledgement => {}
+            Kind::Acknowledgement | Kind::Closing => {}
             _ => {
                 if self.receiving.take(datagram, now_ns, &mut self.buffers)
                     && (self.holding.is_some() || self.deliver(header, now_ns))
@@ -391,13 +397,23 @@ impl<C: Controller> Connection<C> {
         Delivery::Nothing
     }
 
-    /// Reports whether a message that was sent may not have arrived.
+    /// Reports whether a message that was sent may still arrive and be handled, or a transfer go on.
     pub fn has_unacknowledged(&self) -> bool {
-        self.sending.len() > 0 || !self.transfers.is_idle()
+        !self.is_forsaken && (self.sending.len() > 0 || !self.transfers.is_idle())
     }
 
-    /// Takes only the acknowledgement of a datagram. A side that closes uses this: it retransmits its own
-    /// messages and handles no more.
+    /// Takes a datagram at a side that closes: it retransmits its own messages and handles no more. It tells so a peer that
+    /// sends one. Two sides that close at once thus do not wait for each other.
+    pub fn receive_at_end(&mut self, header: &Header, now_ns: u64) {
+        self.is_closing = true;
+        self.is_forsaken |= header.kind == Kind::Closing;
+        if header.kind.is_message() {
+            self.receiving.acknowledge_now();
+        }
+        self.acknowledge(header, now_ns);
+    }
+
+    /// Takes only the acknowledgement of a datagram. Its message, if it has one, will be sent again.
     pub fn acknowledge(&mut self, header: &Header, now_ns: u64) {
         if self.lost.is_none() {
             // An acknowledgement of unsent messages changes nothing.
@@ -541,7 +557,7 @@ impl<C: Controller> Connection<C> {
         let kind = if self.sending.take_probe() {
             Kind::Probe
         } else if self.receiving.is_due() || self.ledger.credit_is_due() {
-            Kind::Acknowledgement
+            if self.is_closing { Kind::Closing } else { Kind::Acknowledgement }
         } else {
             return None;
         };

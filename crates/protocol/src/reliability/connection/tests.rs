@@ -463,6 +463,29 @@ fn a_peer_that_floods_is_not_held_without_end() {
 }
 
 #[test]
+fn two_sides_that_close_at_once_do_not_wait_for_each_other() {
+    let [mut a, mut b] = pair(4);
+    let message = |of: &mut Connection| {
+        of.request(0, &[], &[], 0).unwrap();
+        transmit(of, 0).remove(0)
+    };
+    let (from_a, from_b) = (message(&mut a), message(&mut b));
+    let at_end =
+        |of: &mut Connection, bytes: &[u8]| of.receive_at_end(&datagram::parse(bytes).unwrap().header, 0);
+    at_end(&mut a, &from_b);
+    let answer = transmit(&mut a, 0).remove(0);
+    assert_eq!(datagram::parse(&answer).unwrap().header.kind, Kind::Closing);
+    // A side that does not close still takes what the other sends again.
+    assert_eq!(deliver(&mut b, core::slice::from_ref(&answer), false, 0), 0);
+    assert!(b.has_unacknowledged() && b.lost().is_none());
+    at_end(&mut b, &answer);
+    assert!(!b.has_unacknowledged() && a.has_unacknowledged());
+    at_end(&mut b, &from_a);
+    at_end(&mut a, &transmit(&mut b, 0).remove(0));
+    assert!(!a.has_unacknowledged());
+}
+
+#[test]
 fn a_goodbye_tells_what_was_handled() {
     let [mut a, mut b] = pair(8);
     (0..3).for_each(|_| a.request(0, &[], &[], 0).unwrap());

@@ -107,9 +107,9 @@ impl UdpPeer {
         udp::send_goodbyes(socket, self.address, self.outbox.connection.goodbye(), now_ns);
     }
 
-    /// Takes the acknowledgement, or the goodbye, that a datagram carries, but no message.
+    /// Takes the acknowledgement, or the goodbye, that a datagram carries, but no message: this endpoint closes.
     pub(super) fn take_acknowledgement(&mut self, header: &Header, now_ns: u64) {
-        self.outbox.connection.acknowledge(header, now_ns);
+        self.outbox.connection.receive_at_end(header, now_ns);
         if header.kind == Kind::Goodbye {
             self.lose(Loss::Closed);
         }

@@ -188,7 +188,7 @@ impl Reliable {
         self.is_left |= datagram.header.kind == datagram::Kind::Goodbye;
         if matches!(self.ending, Some((End::Arrival, _))) {
             // Messages are no longer taken, only acknowledgements.
-            self.connection.acknowledge(&datagram.header, means.now_ns);
+            self.connection.receive_at_end(&datagram.header, means.now_ns);
             return true;
         }
         if self.connection.receive(&datagram, means.now_ns) == Delivery::Now {

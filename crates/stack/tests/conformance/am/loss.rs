@@ -3,7 +3,7 @@
 use crate::common::asking::{ASK, Kept as Seen, TELL, keeping};
 use crate::common::process::{Child, argument, role};
 use crate::common::{Deadline, Idler, TIMEOUT, Transport, connect, connect_all, until};
-use netdyno_stack::am::{Endpoint, Handlers, Loss, PeerId, PeerLost, RequestError, Wait, Wire};
+use netdyno_stack::am::{Endpoint, Handlers, LINGER, Loss, PeerId, PeerLost, RequestError, Wait, Wire};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -222,6 +222,24 @@ pub fn what_was_answered_before_the_end_is_delivered(transport: &Transport) {
         PeerLost { peer: to_b, loss: Loss::Closed, unresolved: 16 - answered as u32, not_sent: 0 }
     );
     assert!(at_a.replies.iter().copied().eq(0..answered));
+}
+
+/// Two endpoints that close at once take no more messages, so neither waits until the other has taken its last one.
+pub fn endpoints_that_close_at_once_do_not_wait_for_each_other(transport: &Transport) {
+    // A busy machine may make one of them late.
+    let ends_soon = (0..10).any(|_| {
+        let (mut a, mut b) = (endpoint(transport, 16, TIMEOUT), endpoint(transport, 16, TIMEOUT));
+        let (to_b, to_a) = connect(transport.wire, &mut a, &mut b);
+        a.try_request(to_b, TELL, [0]).unwrap();
+        b.try_request(to_a, TELL, [0]).unwrap();
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(a));
+            drop(b);
+        });
+        began.elapsed() < LINGER
+    });
+    assert!(ends_soon, "each waits for all of its time");
 }
 
 pub fn a_loss_is_reported_once_and_the_others_go_on(transport: &Transport) {

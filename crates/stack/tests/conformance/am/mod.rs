@@ -52,6 +52,7 @@ macro_rules! suites {
                 child_process, a_stopped_peer_is_silent, a_peer_that_was_stopped_for_less_goes_on,
                 time_without_polls_is_not_the_silence_of_a_peer,
                 what_was_sent_before_the_end_is_delivered, what_was_answered_before_the_end_is_delivered,
+                endpoints_that_close_at_once_do_not_wait_for_each_other,
                 a_loss_is_reported_once_and_the_others_go_on,
                 many_losses_are_reported_within_the_bound_for_one, a_peer_given_up_as_silent_learns_of_it;
             pauses:
