@@ -21,9 +21,8 @@ pub fn table(sweep: &Sweep, width: usize) -> String {
         lines.push(&format!("{:>14}  {:>12}  {:>9}  {:>25}", swept.dial, "median", "slowdown", "range"));
         for point in &swept.points {
             let range = format!("{} to {}", Number(point.range.lo), Number(point.range.hi));
-            let row = [value(swept, point.value), metric_of(point.median), slowdown(point)];
-            let [value, median, slowdown] = row;
-            lines.push(&format!("{value:>14}  {median:>12}  {slowdown:>9}  {range:>25}"));
+            let [value, median] = [value(swept, point.value), metric_of(point.median)];
+            lines.push(&format!("{value:>14}  {median:>12}  {:>9}  {range:>25}", slowdown(point)));
         }
         for sentence in sentences(sweep, swept) {
             lines.wrapped(&sentence, "    ", "      ");

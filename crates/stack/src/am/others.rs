@@ -122,8 +122,10 @@ impl<S> Others<S> {
 
     #[inline(never)]
     pub(super) fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost> {
-        let mut poll = |handled, other: &mut Other<S>| Ok(handled + other.transport.poll(offer, state)?);
-        let polled = self.list.iter_mut().try_fold(0, &mut poll);
+        let polled = self
+            .list
+            .iter_mut()
+            .try_fold(0, |handled, other| Ok(handled + other.transport.poll(offer, state)?));
         let progress =
             self.list.iter().fold(0, |sum: u64, other| sum.wrapping_add(other.transport.progress()));
         self.has_made_room = std::mem::replace(&mut self.progress, progress) != progress || polled.is_err();
