@@ -83,14 +83,27 @@ impl Counters {
     ) -> Self {
         Self { user_cycles, kernel_cycles, user_instructions, kernel_instructions, switches }
     }
+
+    /// Combines each counter with that of `other`, where both have it.
+    fn with(self, other: Self, of: fn(f64, f64) -> f64) -> Self {
+        let (own, other) = (self.all(), other.all());
+        Self::of(std::array::from_fn(|nth| Some(of(own[nth]?, other[nth]?))))
+    }
 }
 
 impl Sub for Counters {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {
-        let (after, before) = (self.all(), before.all());
-        Self::of(std::array::from_fn(|nth| Some(after[nth]? - before[nth]?)))
+        self.with(before, |after, before| after - before)
+    }
+}
+
+impl Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, |one, other| one + other)
     }
 }
 

@@ -4,7 +4,7 @@ use super::clocks::{now_ns, process_ns, thread_ns};
 use super::counters::ThreadCounters;
 use super::machine;
 use netdyno_measure::layer::LayerError;
-use netdyno_measure::processor_time::{ProcessTimes, SideAccount};
+use netdyno_measure::processor_time::{Counters, ProcessTimes, SideAccount};
 use rustix::process::Pid;
 use std::fs;
 
@@ -22,25 +22,30 @@ impl ProcessAccount {
     }
 
     /// Returns the accounts so far. The time of this thread is left out if it is not the one that communicates,
-    /// because it only reads accounts.
+    /// because it only reads accounts. The times of the threads are read first, so that they have nothing of the rest.
     pub(super) fn read(&mut self) -> Result<SideAccount, LayerError> {
-        let machine = machine::account();
+        let (process, cpu) = self.times()?;
         let (counters, refused) = self.counters.read();
-        let tick_ns = machine::tick_ns();
-        let (system_ns, cpu) = self.status(tick_ns)?;
         Ok(SideAccount {
-            process: self.times(system_ns)?,
-            tick_ns,
+            process,
+            tick_ns: machine::tick_ns(),
             counters,
             refused,
             cpu: Some(cpu),
-            machine,
+            machine: machine::account(),
             machine_name: self.machine_name.clone(),
         })
     }
 
-    /// Returns the times of the threads.
-    fn times(&self, system_ns: f64) -> Result<ProcessTimes, LayerError> {
+    /// Returns what the process and its thread have spent so far.
+    pub(super) fn spent(&mut self) -> Result<(ProcessTimes, Counters), LayerError> {
+        let (process, _) = self.times()?;
+        let (counters, _) = self.counters.read();
+        Ok((process, counters))
+    }
+
+    /// Returns the times of the threads, and the processor on which the one that communicates ran last.
+    fn times(&self) -> Result<(ProcessTimes, usize), LayerError> {
         let this = rustix::thread::gettid();
         // The clock of a process has the time of a running thread only as of the last time that it was accounted
         // for. Reading its own clock does that.
@@ -48,22 +53,20 @@ impl ProcessAccount {
         let thread_ns_now = thread_ns(self.thread)?;
         let process_ns = process_ns()?;
         let own_ns = if this == self.thread { 0.0 } else { thread_ns(this)? };
-        Ok(ProcessTimes {
-            elapsed_ns: now_ns(),
-            user_ns: thread_ns_now - system_ns,
-            system_ns,
-            helpers_ns: process_ns - thread_ns_now - own_ns,
-        })
+        let elapsed_ns = now_ns();
+        let (system_ns, cpu) = self.status()?;
+        let helpers_ns = process_ns - thread_ns_now - own_ns;
+        Ok((ProcessTimes { elapsed_ns, user_ns: thread_ns_now - system_ns, system_ns, helpers_ns }, cpu))
     }
 
     /// Returns the time that the thread spent in the kernel, and the processor on which it ran last.
-    fn status(&self, tick_ns: f64) -> Result<(f64, usize), LayerError> {
+    fn status(&self) -> Result<(f64, usize), LayerError> {
         let path = format!("/proc/self/task/{}/stat", self.thread);
         let text =
             fs::read_to_string(&path).map_err(|error| LayerError(format!("cannot read {path}: {error}")))?;
         let (ticks, cpu) = status(&text)
             .ok_or_else(|| LayerError(format!("{path} has an unknown form: {}", text.trim())))?;
-        Ok((ticks as f64 * tick_ns, cpu))
+        Ok((ticks as f64 * machine::tick_ns(), cpu))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::peer_wait::PEER_TIMEOUT;
 use crate::tcp::connection::{Listener, connect};
 use netdyno_clock::place;
 use netdyno_measure::layer::{LayerError, Meter};
-use netdyno_measure::processor_time::{Accounts, ProcessTimes, SideAccount};
+use netdyno_measure::processor_time::{Accounts, COUNTERS, Counters, ProcessTimes, SideAccount};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -64,8 +64,8 @@ fn leave_processor() {
 pub(super) struct PairMeter {
     own: ProcessAccount,
     peer: BufReader<TcpStream>,
-    /// The time that this process has spent on questions. It is not part of its accounts.
-    asked: ProcessTimes,
+    /// What this process has spent on questions. It is not part of its accounts.
+    asked: (ProcessTimes, Counters),
     /// True if both processes read the accounts of one machine. The first answer decides.
     one_machine: Option<bool>,
 }
@@ -78,7 +78,8 @@ impl PairMeter {
             stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(PEER_TIMEOUT)));
         prepared.map_err(unheard)?;
         let own = ProcessAccount::new(rustix::thread::gettid());
-        Ok(Self { own, peer: BufReader::new(stream), asked: ProcessTimes::default(), one_machine: None })
+        let asked = (ProcessTimes::default(), Counters::of([Some(0.0); COUNTERS.len()]));
+        Ok(Self { own, peer: BufReader::new(stream), asked, one_machine: None })
     }
 
     fn ask(&mut self) -> Result<SideAccount, LayerError> {
@@ -105,9 +106,12 @@ impl Meter for PairMeter {
         let before = self.own.read()?;
         let replier = self.ask()?;
         let after = self.own.read()?;
-        self.asked = self.asked + (after.process - before.process);
-        let process = after.process - self.asked;
-        let both = Accounts::between(&before, replier, SideAccount { process, ..after });
+        let (process, counters) = (before.process - self.asked.0, before.counters - self.asked.1);
+        // The readings are a part of the question.
+        let (spent, counted) = self.own.spent()?;
+        self.asked.0 = self.asked.0 + (spent - before.process);
+        self.asked.1 = self.asked.1 + (counted - before.counters);
+        let both = Accounts::between(&before, replier, SideAccount { process, counters, ..after });
         let one_machine = *self.one_machine.get_or_insert(both.one_machine);
         Ok(Accounts { one_machine, ..both })
     }
@@ -120,6 +124,7 @@ fn unheard(error: io::Error) -> LayerError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clocks::thread_ns;
     use super::*;
     use proptest::prelude::*;
     use std::net::{Ipv4Addr, SocketAddr};
@@ -142,6 +147,12 @@ mod tests {
         }
         // This thread slept, but its process also runs other tests.
         assert!(requester.user_ns + requester.system_ns < 20e6, "{requester:?}");
+        let began = thread_ns(rustix::thread::gettid()).unwrap();
+        let accounts: Vec<_> = (0..100).map(|_| meter.accounts().unwrap().requester).collect();
+        let asking_ns = thread_ns(rustix::thread::gettid()).unwrap() - began;
+        let charged = accounts[99].process - accounts[0].process;
+        let charged_ns = charged.user_ns + charged.system_ns;
+        assert!(charged_ns < asking_ns / 4.0, "{charged_ns} of {asking_ns}");
     }
 
     proptest! {
