@@ -175,6 +175,21 @@ fn a_rank_that_aborts_ends_the_others() {
 }
 
 #[test]
+fn a_rank_that_leaves_without_a_word_ends_the_others() {
+    let end = end_of_three(|rank| {
+        let pmi = Pmi::open(place()).unwrap();
+        if rank == 1 {
+            std::process::exit(0);
+        }
+        sleep();
+        drop(pmi);
+    });
+    let Some(end) = end else { return };
+    assert_eq!(end, Ok(End::Left { rank: 1 }));
+    assert_eq!(end.unwrap().code(), 1);
+}
+
+#[test]
 fn a_rank_that_speaks_another_protocol_ends_the_others() {
     let end = end_of_three(|rank| {
         let _socket = (rank == 1).then(|| say(b"GET / HTTP/1.1\n"));

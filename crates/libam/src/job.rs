@@ -31,6 +31,8 @@ pub const MOST_GIVEN: u64 = 1 << 30;
 pub const ROUNDS: usize = 16;
 /// Interval between two looks of a rank that gives its launcher time to end it.
 const LAUNCHER_STEP: Duration = Duration::from_millis(5);
+/// Time that a rank which was told the end leaves the one that has told it to abort the job. The launcher then ends all.
+const FOLLOWING: Duration = Duration::from_millis(100);
 /// Time between two ranks that say why the job ends, and the last rank that waits for it.
 const TURN: Duration = Duration::from_millis(50);
 const TURNS_AT_MOST: usize = 100;
@@ -201,7 +203,8 @@ impl Job {
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
-    /// Ends this rank: calls the callback, empties the output, and tells the launcher.
+    /// Ends this rank: calls the callback, empties the output, and tells the launcher. A launcher names the rank that aborts
+    /// first, which is the one that has ended the job.
     pub fn leave(&self, code: c_int) {
         if self.is_ending.swap(true, Ordering::Relaxed) {
             return;
@@ -215,6 +218,9 @@ impl Job {
         // A launcher that gets no abort is told the end of this rank, by the drop.
         let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
         if let Some(pmi) = pmi.filter(|_| code != 0) {
+            if self.ended.get().is_some() {
+                thread::sleep(FOLLOWING);
+            }
             pmi.abort(code);
         }
     }

@@ -207,9 +207,10 @@ impl Endpoint {
             return Ok(());
         }
         *self.link.borrow_mut() = None;
-        self.translations.borrow_mut().clear();
-        self.peers.borrow_mut().clear();
-        self.outgoing.borrow_mut().clear();
+        // The endpoint itself stays, so that its handle can be checked.
+        self.translations.take();
+        self.peers.take();
+        self.outgoing.take();
         Ok(())
     }
 

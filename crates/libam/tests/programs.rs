@@ -380,6 +380,33 @@ fn a_killed_rank_ends_the_job() {
     }
 }
 
+/// It has exit code 0, but has not ended its part in the job.
+#[test]
+fn a_rank_that_vanishes_ends_the_job() {
+    let library = Library::built();
+    let program = library.compile("killed");
+    for variables in [SHM, UDP] {
+        for how in ["poll", "request", "barrier"] {
+            let Ended { end, errors, .. } = library.run(&program, 3, &[how, "vanishes"], variables);
+            assert_eq!((end, errors.as_str()), (End::Left { rank: 1 }, ""), "{how}");
+        }
+    }
+}
+
+/// The rank that ends the job is named, also if others end first.
+#[test]
+fn the_rank_that_aborts_is_named() {
+    let library = Library::built();
+    let program = library.compile("job");
+    let named = |variables: Variables<'_>| {
+        let ends = (0..5).map(|_| library.run(&program, 4, &["2", "42"], variables).end);
+        ends.filter(|end| *end == End::Aborted { rank: 2, code: 42 }).count()
+    };
+    // A busy machine may make it late.
+    let named = [named(SHM), named(UDP)];
+    assert!(named.iter().all(|named| *named >= 4), "{named:?} of 5");
+}
+
 /// The library notices the death of a rank by itself: here a shell hides it from the launcher.
 #[test]
 fn a_rank_whose_death_the_launcher_does_not_see_ends_the_job() {

@@ -57,6 +57,12 @@ pub enum End {
         /// Its exit status.
         status: ExitStatus,
     },
+    /// A process ended with exit code 0, but had begun its part in the job and not ended it: it has left without
+    /// `MPI_Finalize` or the like. The others were ended.
+    Left {
+        /// Its rank.
+        rank: usize,
+    },
     /// A process asked for the end of the job. The others were ended.
     Aborted {
         /// Its rank.
@@ -74,6 +80,7 @@ impl End {
         match self {
             Self::Done => 0,
             Self::Failed { status, .. } => exit_code(status),
+            Self::Left { .. } => 1,
             // The low byte, as of exit(3). An abort is no success.
             Self::Aborted { code, .. } => (code as u8).max(1),
             Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(NO_CODE),
@@ -87,6 +94,9 @@ impl fmt::Display for End {
         match self {
             Self::Done => f.write_str("all ranks ended with exit code 0"),
             Self::Failed { rank, status } => write!(f, "rank {rank} {}", ended(status)),
+            Self::Left { rank } => {
+                write!(f, "rank {rank} has ended, and has not ended its part in the job before")
+            }
             Self::Aborted { rank, code } => {
                 write!(f, "rank {rank} has aborted the job with exit code {code}")
             }
@@ -264,31 +274,39 @@ impl Launch {
     fn look(&mut self) -> Result<Option<Verdict>, LaunchError> {
         let (readable, ended) = self.events()?;
         let mut verdict = None;
-        for rank in readable {
-            if let Err(found) = self.service.listen(rank, self.told.is_some()) {
-                verdict.get_or_insert(found);
-            }
-        }
-        let mut failed = self.failed(ended)?;
+        readable.into_iter().for_each(|rank| self.listen(rank, &mut verdict));
+        let mut failed = self.failed(ended, &mut verdict)?;
         if !failed.is_empty() && self.told.is_none() && !failed.iter().any(is_killed) {
             thread::sleep(NOTICING);
             let (_, ended) = self.events()?;
-            failed.extend(self.failed(ended)?);
+            failed.extend(self.failed(ended, &mut verdict)?);
         }
         // Of processes that fail at once, one that was killed is the cause: the others have noticed its end.
         let first = failed.iter().find(|end| is_killed(end)).or(failed.first()).copied();
         Ok(verdict.or(first.map(Ok)).or_else(|| self.deserted().map(Err)))
     }
 
+    /// Reads from the socket of a rank, and notes a verdict on the launch.
+    fn listen(&mut self, rank: usize, verdict: &mut Option<Verdict>) {
+        if let Err(found) = self.service.listen(rank, self.told.is_some()) {
+            verdict.get_or_insert(found);
+        }
+    }
+
     /// Takes the exit statuses of processes that have ended, and returns the failures.
-    fn failed(&mut self, ended: Vec<usize>) -> io::Result<Vec<End>> {
+    fn failed(&mut self, ended: Vec<usize>, verdict: &mut Option<Verdict>) -> io::Result<Vec<End>> {
         let mut failed = Vec::new();
         for rank in ended {
             let status = self.ranks[rank].reap()?;
+            // Its last words may have come after the look at its socket.
+            self.listen(rank, verdict);
+            let has_left = self.service.is_taking_part(rank);
             // A process that it has left behind is not served.
             self.service.close(rank);
             if !status.success() {
                 failed.push(End::Failed { rank, status });
+            } else if has_left {
+                failed.push(End::Left { rank });
             }
         }
         Ok(failed)

@@ -76,6 +76,7 @@ struct Rank {
     unread: Vec<u8>,
     kept: usize,
     is_in_barrier: bool,
+    has_initialized: bool,
     has_finalized: bool,
 }
 
@@ -119,7 +120,10 @@ impl Server {
         }
         let procs = self.ranks.len();
         let line = match argument(line, "cmd") {
-            Some("init") => "response_to_init pmi_version=1 pmi_subversion=1 rc=0".into(),
+            Some("init") => {
+                self.ranks[rank].has_initialized = true;
+                "response_to_init pmi_version=1 pmi_subversion=1 rc=0".into()
+            }
             Some("get_maxes") => {
                 format!(
                     "maxes kvsname_max={SPACE_AT_MOST} keylen_max={KEY_AT_MOST} vallen_max={VALUE_AT_MOST} rc=0"
@@ -199,6 +203,11 @@ impl Server {
     /// Reports whether a rank is in the barrier.
     pub fn is_in_barrier(&self, rank: usize) -> bool {
         self.ranks[rank].is_in_barrier
+    }
+
+    /// Reports whether a rank has begun its part in the job and not ended it.
+    pub fn is_taking_part(&self, rank: usize) -> bool {
+        self.ranks[rank].has_initialized && !self.ranks[rank].has_finalized
     }
 
     /// Reports whether a rank has said that it will send nothing more.

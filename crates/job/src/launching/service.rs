@@ -87,6 +87,11 @@ impl Service {
         line.closed.get_or_insert_with(Instant::now);
     }
 
+    /// Reports whether a rank has begun its part in the job and not ended it.
+    pub fn is_taking_part(&self, rank: usize) -> bool {
+        self.server.is_taking_part(rank)
+    }
+
     /// Returns a rank that was connected and has closed its connection without a word.
     pub fn lost(&self) -> Option<usize> {
         let is_lost = |rank: usize| self.lines[rank].closed.is_some() && !self.server.has_finalized(rank);

@@ -8,7 +8,7 @@ use crate::message::{Head, MAX_ARGUMENTS, MAX_PAYLOAD, Words, short_arguments, s
 use crate::name::Name;
 use crate::objects::token::{About, Answer, Source, Token, Unanswered};
 use crate::objects::{Buffer, Endpoint, TAG_ALL, TAG_NONE};
-use netdyno_stack::am::{PeerId, PeerLost, Reply, Request};
+use netdyno_stack::am::{Loss, PeerId, PeerLost, Reply, Request};
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -239,7 +239,7 @@ impl Endpoint {
     ) {
         self.counts.count_returned();
         let Some(function) = self.handler(0) else {
-            if status == Status::Unreachable {
+            if matches!(status, Status::Unreachable | Status::BadEndpoint) {
                 job::end_if_rank_has_left(self, to);
             }
             let Head { handler, tag, arguments, count, .. } = head;
@@ -297,7 +297,8 @@ impl Endpoint {
             count: 0,
             status: None,
         };
-        self.return_to_program(Source::Peer(lost.peer), &name, true, &head, Status::Unreachable, &[]);
+        let status = if lost.loss == Loss::Closed { Status::BadEndpoint } else { Status::Unreachable };
+        self.return_to_program(Source::Peer(lost.peer), &name, true, &head, status, &[]);
     }
 }
 

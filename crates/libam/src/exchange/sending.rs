@@ -70,6 +70,7 @@ impl Endpoint {
     ) -> Result<(), Refusal> {
         let translation = match self.translations.borrow().get(index as usize) {
             Some(Some(translation)) => *translation,
+            _ if !self.is_open() => return Err(not_open()),
             _ => {
                 return Err(refuse(
                     Code::BadArg,
