@@ -398,7 +398,7 @@ fn a_rank_that_vanishes_ends_the_job() {
 fn the_rank_that_aborts_is_named() {
     let library = Library::built();
     let program = library.compile("job");
-    let named = |variables: Variables<'_>| {
+    let named = |variables: Variables| {
         let ends = (0..5).map(|_| library.run(&program, 4, &["2", "42"], variables).end);
         ends.filter(|end| *end == End::Aborted { rank: 2, code: 42 }).count()
     };
