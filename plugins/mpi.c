@@ -165,14 +165,14 @@ static struct netdyno_channel *mpi_open(struct netdyno_options *options)
     const struct level *level = level_in(options);
     int rank, ranks;
 
-    if (!level || start(options, level))
-        return NULL;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (is_apart) {
         snprintf(options->error, NETDYNO_TEXT_BYTES, "another process did not close with this one");
         return NULL;
     }
+    if (!level || start(options, level))
+        return NULL;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     channel = make(options);
     if (!channel)
         return NULL;

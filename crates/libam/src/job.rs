@@ -31,8 +31,9 @@ pub const MOST_GIVEN: u64 = 1 << 30;
 pub const ROUNDS: usize = 16;
 /// Interval between two looks of a rank that gives its launcher time to end it.
 const LAUNCHER_STEP: Duration = Duration::from_millis(5);
-/// Time that a rank which was told the end leaves the one that has told it to abort the job. The launcher then ends all.
-const FOLLOWING: Duration = Duration::from_millis(100);
+/// Time that a rank which was told the end leaves the one that has told it to abort the job, behind its callback and its last
+/// output. The launcher then ends all.
+const FOLLOWING: Duration = Duration::from_secs(1);
 /// Time between two ranks that say why the job ends, and the last rank that waits for it.
 const TURN: Duration = Duration::from_millis(50);
 const TURNS_AT_MOST: usize = 100;

@@ -70,7 +70,7 @@ impl Interrupt {
     }
 }
 
-/// Writes output. A signal ends the process at once meanwhile.
+/// Writes output. A signal that arrives meanwhile ends the process at once.
 pub fn while_writing<T>(write: impl FnOnce() -> T) -> T {
     IS_WRITING.store(true, Ordering::Relaxed);
     let written = write();

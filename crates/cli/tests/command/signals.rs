@@ -51,11 +51,19 @@ fn a_second_signal_kills_a_program_that_ignores_the_first() {
     let mut command = netdyno(&["run", "--latency", "+1us", "--", "sh", "-c", words]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    for _ in 0..2 {
+    let began = Instant::now();
+    let mut sent = 0;
+    let status = loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "no signal ends it");
         send("TERM", child.id());
+        sent += 1;
         sleep(Duration::from_millis(1500));
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(143));
+    assert!(sent > 1, "the first signal is one that the program ignores");
 }
 
 #[test]
@@ -99,10 +107,18 @@ fn a_signal_ends_an_output_that_nobody_reads() {
     let args =
         ["logp", "--over", "sim", "--truth", truth, "--launches", "1", "--out", pipe.to_str().unwrap()];
     let mut child = netdyno(&args).stderr(Stdio::null()).spawn().unwrap();
+    // It computes until it waits for the reader.
+    let state = || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let mut asleep = 0;
+    while asleep < 50 {
+        asleep = if state().contains(") S ") { asleep + 1 } else { 0 };
+        sleep(2 * SHORTLY);
+    }
+    send("TERM", child.id());
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
         assert!(began.elapsed() < Duration::from_secs(60), "no signal ends it");
-        sleep(Duration::from_millis(100));
-        send("TERM", child.id());
+        sleep(SHORTLY);
     }
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
 }

@@ -141,22 +141,6 @@ const MISTAKES: &[(&[&str], i32, &str, &str)] = &[
     ),
     (&["sweep", "--latency", "+1us", "--out", "a.xlsx", "--", "true"], 125, "names no form", "hook"),
     (
-        &[
-            "sweep",
-            "--latency",
-            "+1us",
-            "--out",
-            "/tmp/netdyno-s.json",
-            "--journal",
-            "/tmp/netdyno-s.json",
-            "--",
-            "true",
-        ],
-        125,
-        "--out names the journal: name another",
-        "hook",
-    ),
-    (
         &["run", "--latency", "+1us", "--provider", "nosuch", "--", "true"],
         125,
         "no provider of that name",
@@ -199,6 +183,21 @@ fn a_mistake_is_one_line_that_says_what_to_do() {
         assert!(text.contains(says) && !text.contains(never), "{args:?}: {text}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+}
+
+#[test]
+fn a_sweep_has_its_result_and_its_journal_in_two_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command =
+        netdyno(&["sweep", "--latency", "+1us", "--out", "s.json", "--journal", "./s.json", "--", "true"]);
+    let output = command.current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(
+        stderr(&output).starts_with("error: --out names the journal: name another"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!folder.path().join("s.json").exists());
 }
 
 #[test]

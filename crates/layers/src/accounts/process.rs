@@ -22,12 +22,13 @@ impl ProcessAccount {
     }
 
     /// Returns the accounts so far. The time of this thread is left out if it is not the one that communicates,
-    /// because it only reads accounts. The times of the threads are read first, so that they have nothing of the rest.
+    /// because it only reads accounts. The clock and the counters are read first, so that they have nothing of the rest.
     pub(super) fn read(&mut self) -> Result<SideAccount, LayerError> {
-        let (process, cpu) = self.times()?;
+        let clock = self.clock()?;
         let (counters, refused) = self.counters.read();
+        let (system_ns, cpu) = self.status()?;
         Ok(SideAccount {
-            process,
+            process: times(clock, system_ns, self.helpers_ns()?),
             tick_ns: machine::tick_ns(),
             counters,
             refused,
@@ -37,15 +38,21 @@ impl ProcessAccount {
         })
     }
 
-    /// Returns what the process and its thread have spent so far.
+    /// Returns what the process and its thread have spent so far. The clock and the counters are read last, so that they have
+    /// all of the rest.
     pub(super) fn spent(&mut self) -> Result<(ProcessTimes, Counters), LayerError> {
-        let (process, _) = self.times()?;
+        let (helpers_ns, (system_ns, _)) = (self.helpers_ns()?, self.status()?);
         let (counters, _) = self.counters.read();
-        Ok((process, counters))
+        Ok((times(self.clock()?, system_ns, helpers_ns), counters))
     }
 
-    /// Returns the times of the threads, and the processor on which the one that communicates ran last.
-    fn times(&self) -> Result<(ProcessTimes, usize), LayerError> {
+    /// Returns the time, and the processor time of the thread that communicates.
+    fn clock(&self) -> Result<[f64; 2], LayerError> {
+        Ok([now_ns(), thread_ns(self.thread)?])
+    }
+
+    /// Returns the processor time of all threads but this one and that which communicates.
+    fn helpers_ns(&self) -> Result<f64, LayerError> {
         let this = rustix::thread::gettid();
         // The clock of a process has the time of a running thread only as of the last time that it was accounted
         // for. Reading its own clock does that.
@@ -53,10 +60,7 @@ impl ProcessAccount {
         let thread_ns_now = thread_ns(self.thread)?;
         let process_ns = process_ns()?;
         let own_ns = if this == self.thread { 0.0 } else { thread_ns(this)? };
-        let elapsed_ns = now_ns();
-        let (system_ns, cpu) = self.status()?;
-        let helpers_ns = process_ns - thread_ns_now - own_ns;
-        Ok((ProcessTimes { elapsed_ns, user_ns: thread_ns_now - system_ns, system_ns, helpers_ns }, cpu))
+        Ok(process_ns - thread_ns_now - own_ns)
     }
 
     /// Returns the time that the thread spent in the kernel, and the processor on which it ran last.
@@ -68,6 +72,10 @@ impl ProcessAccount {
             .ok_or_else(|| LayerError(format!("{path} has an unknown form: {}", text.trim())))?;
         Ok((ticks as f64 * machine::tick_ns(), cpu))
     }
+}
+
+fn times([elapsed_ns, thread_ns]: [f64; 2], system_ns: f64, helpers_ns: f64) -> ProcessTimes {
+    ProcessTimes { elapsed_ns, user_ns: thread_ns - system_ns, system_ns, helpers_ns }
 }
 
 /// Returns the ticks in the kernel and the processor from the status of a thread (proc(5)). The name of the
