@@ -11,27 +11,45 @@ pub mod served;
 pub mod traces;
 
 use netdyno_measure::record::Record;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Two concurrent measurements take each other's processors.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
+/// Lets the processes that this one starts begin with the default of the signals that end them. Whoever has started this one
+/// may have it ignore them, as a shell does for what it starts with `&`, and netdyno would ignore them, too.
+fn end_by_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // A handler is not inherited. This one does what the system does without it.
+            register_conditional_default(signal, Arc::new(AtomicBool::new(true))).unwrap();
+        }
+    });
+}
+
 /// Returns a guard beside which no other measuring test runs.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    end_by_signals();
     // A failed test leaves nothing behind, so a poisoned lock is ignored.
     PROCESSORS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a guard beside which other tests run. What such a test asserts holds on a busy machine.
 pub fn beside() -> RwLockReadGuard<'static, ()> {
+    end_by_signals();
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the built command.
 pub fn netdyno(args: &[&str]) -> Command {
+    end_by_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_netdyno"));
     command.args(args).stdin(Stdio::null());
     command
