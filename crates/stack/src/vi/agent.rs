@@ -209,7 +209,10 @@ impl Agent {
 
     /// Closes the socket to a peer.
     pub(super) fn close(&mut self, conn: Conn) {
-        self.peers.remove(&conn.0);
+        if let Some(peer) = self.peers.remove(&conn.0) {
+            // A child of this process may hold the socket open, which would then be watched for ever.
+            let _ = epoll::delete(&self.epoll, &peer.fd);
+        }
         self.silent.retain(|silent| *silent != conn.0);
     }
 

@@ -29,11 +29,12 @@ const MOST: usize = u64::BITS as usize;
 /// How long the end of the process waits for a lock. A thread holds a lock for one call. But a signal
 /// handler that ends the process may have interrupted its own thread inside a call; that lock is never
 /// released.
-const LONGEST_CALL: Duration = Duration::from_secs(1);
+const LONGEST_CALL: Duration = Duration::from_secs(2);
 /// A timer that falls due so shortly before a sleeper wakes is left to that sleeper.
 const LATE: Duration = Duration::from_millis(1);
 
-static SLOTS: [Mutex<Slot>; MOST] = [const { Mutex::new(Slot { generation: 0, nic: None }) }; MOST];
+static SLOTS: [Mutex<Slot>; MOST] =
+    [const { Mutex::new(Slot { generation: 0, nic: None, closing: None }) }; MOST];
 /// The slots in use, one bit each.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 /// The slots that were in use when this process was forked. They are the parent's, and their locks may be
@@ -44,6 +45,8 @@ static FOREIGN: AtomicU64 = AtomicU64::new(0);
 struct Slot {
     generation: u16,
     nic: Option<Nic>,
+    /// A NIC that is being closed, until it is dropped. The end of the process finds it here.
+    closing: Option<Nic>,
 }
 
 /// An open NIC.
@@ -156,12 +159,19 @@ pub fn shared_address(device: &str) -> Option<SocketAddr> {
 /// # Errors
 /// Returns `InvalidParameter` if there is no such NIC.
 pub fn close(id: NicId) -> Result<(), ReturnCode> {
-    let nic = lock(id)?.nic.take();
-    if let Some(mut nic) = nic {
+    let mut slot = lock(id)?;
+    let nic = slot.nic.take();
+    let progress_thread = nic.and_then(|mut nic| {
         nic.ring_sleepers();
-        nic.progress_thread.take().into_iter().for_each(ProgressThread::end);
-        TAKEN.fetch_and(!bit(id.slot), Ordering::AcqRel);
-    }
+        let thread = nic.progress_thread.take();
+        slot.closing = Some(nic);
+        thread
+    });
+    drop(slot);
+    progress_thread.into_iter().for_each(ProgressThread::end);
+    let slot = &SLOTS[usize::from(id.slot)];
+    slot.lock().unwrap_or_else(PoisonError::into_inner).closing = None;
+    TAKEN.fetch_and(!bit(id.slot), Ordering::AcqRel);
     Ok(())
 }
 
@@ -176,7 +186,7 @@ pub fn end_all() {
     for (at, slot) in (0..).zip(&SLOTS) {
         let is_ours = TAKEN.load(Ordering::Acquire) & bit(at) != 0 && !is_foreign(at);
         if is_ours && let Some(mut slot) = lock_in_time(slot) {
-            let nic = slot.nic.take();
+            let nic = (slot.nic.take(), slot.closing.take());
             // A panic cannot be reported any more.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(nic)));
             mem::forget(slot);

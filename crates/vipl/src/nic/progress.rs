@@ -13,6 +13,7 @@ use crate::wakeup::Wakeup;
 use netdyno_host::signals;
 use netdyno_stack::vi::ReturnCode;
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -83,9 +84,9 @@ impl ProgressThread {
     /// Waits until the thread has ended. Its NIC is closed.
     pub fn end(self) {
         self.ring();
-        // This thread itself may run a handler that closes the NIC. The thread then ends after the
-        // handler.
-        if self.thread.thread().id() != thread::current().id() {
+        // A progress thread may run a handler that closes this NIC, or another one, whose handlers may close the first at
+        // the same time. The thread then ends after its handler.
+        if !IS_PROGRESS_THREAD.get() {
             // The result of the thread says nothing of use.
             let _ = self.thread.join();
         }
@@ -99,7 +100,12 @@ enum Rest {
     Watch(Sleep),
 }
 
+thread_local! {
+    static IS_PROGRESS_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
 fn run(id: NicId, wakeup: &Wakeup) {
+    IS_PROGRESS_THREAD.set(true);
     let mut seen = None;
     loop {
         while let Some(call) = nic::next_callback(id) {

@@ -68,6 +68,8 @@ unsafe extern "C" fn VipConnectRequest(
 ) -> ReturnCode {
     answer(|| {
         let attributes = Given::new(attributes)?;
+        // Nothing may fail once the request is on its way.
+        waiting::prepare()?;
         // SAFETY: the program has two addresses there.
         unsafe { ask(vi, local, remote, timeout_ms, false) }?;
         // SAFETY: the program has room for attributes there.

@@ -121,6 +121,9 @@ impl ShmWire {
                 // Too many requests at once, which passes.
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::ACCESS) => return Err(ConnectError::Foreign),
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::NOSPC) => {
+                    return Err(ConnectError::TooMany);
+                }
                 Err(_) => return Err(ConnectError::NoMatch),
             },
         };

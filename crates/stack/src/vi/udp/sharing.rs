@@ -35,6 +35,8 @@ const ATTEMPTS: u32 = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(1);
 /// Time between two attempts of a guest to find a holder, or to become the holder.
 const SEEK_AGAIN: Duration = Duration::from_millis(100);
+/// Time between two attempts of a guest to tell a holder whose queue is full.
+const TELL_AGAIN: Duration = Duration::from_millis(10);
 /// Requests of each kind that the holder remembers, because peers repeat them until they are answered.
 const MOST_REMEMBERED: usize = 1024;
 /// Maximum number of datagrams at the shared address that are taken in one poll.
@@ -60,6 +62,8 @@ pub struct Sharing {
     part: Part,
     /// The discriminators at which this provider listens, and how often each.
     listening: HashMap<Vec<u8>, usize>,
+    /// A guest's messages to the holder that its queue has not taken: the holder may not have polled for long.
+    untold: VecDeque<Vec<u8>>,
     heard: VecDeque<Heard>,
     passed: VecDeque<Passed>,
 }
@@ -194,6 +198,7 @@ impl Sharing {
             name: address.to_string().into_bytes(),
             part,
             listening: HashMap::new(),
+            untold: VecDeque::new(),
             heard: VecDeque::new(),
             passed: VecDeque::new(),
         })
@@ -228,6 +233,7 @@ impl Sharing {
         match self.part {
             Part::Seeking { again } => again.saturating_duration_since(Instant::now()),
             Part::Holder(_) if !self.agent.has_place(&self.name) => SEEK_AGAIN,
+            Part::Guest(_) if !self.untold.is_empty() => TELL_AGAIN,
             Part::Holder(_) | Part::Guest(_) => Duration::MAX,
         }
     }
@@ -251,9 +257,16 @@ impl Sharing {
         }
     }
 
-    fn tell_holder(&self, what: u8, discriminator: &[u8]) {
-        if let Part::Guest(holder) = self.part {
-            self.agent.say(holder, &[&[what], discriminator].concat(), None);
+    fn tell_holder(&mut self, what: u8, discriminator: &[u8]) {
+        self.untold.push_back([&[what], discriminator].concat());
+        self.tell();
+    }
+
+    /// Sends the holder what it has not been told, as far as its queue takes it. Another provider than a guest tells nothing.
+    fn tell(&mut self) {
+        let Part::Guest(holder) = self.part else { return self.untold.clear() };
+        while self.untold.front().is_some_and(|message| self.agent.say(holder, message, None)) {
+            self.untold.pop_front();
         }
     }
 
@@ -261,8 +274,9 @@ impl Sharing {
     fn register(&mut self) -> bool {
         let Ok(holder) = self.agent.connect(&self.name) else { return false };
         self.part = Part::Guest(holder);
-        self.tell_holder(HERE, &[]);
-        self.listening.keys().for_each(|discriminator| self.tell_holder(LISTEN, discriminator));
+        let places = self.listening.keys().map(|discriminator| [&[LISTEN], &discriminator[..]].concat());
+        self.untold = [vec![HERE]].into_iter().chain(places).collect();
+        self.tell();
         true
     }
 
@@ -292,6 +306,9 @@ impl Sharing {
         }
         if matches!(self.part, Part::Seeking { again } if again <= Instant::now()) {
             self.seek();
+        }
+        if !self.untold.is_empty() {
+            self.tell();
         }
     }
 

@@ -138,6 +138,29 @@ fn providers_at_one_address_are_told_apart_by_discriminators() {
     exchange(&mut guests, Level::Delivery);
 }
 
+/// The queue of a holder that does not poll takes some hundred registrations.
+#[test]
+fn a_guest_registers_more_places_than_the_holders_queue_takes() {
+    let holder = End::open_on(shared(Some("127.0.0.1:0".parse().unwrap())));
+    let address = holder.provider.shared_address().unwrap();
+    let mut ends = [holder, End::open_on(shared(Some(address)))];
+    let waits: Vec<_> = (0..1000).map(|nth| ends[1].wait(&format!("server {nth}"), TIMEOUT)).collect();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
+    let to = ends[1].address("server 999");
+    let request =
+        Signal::Request(Request { number: 1, is_of_peer: false, from: Address::default(), to, offer });
+    // The holder refuses it until it has been told of the place; another number is another request.
+    let mut nth = 0;
+    drive(&mut ends, "the last place", |ends| {
+        let Signal::Request(request) = &request else { return false };
+        nth += 1;
+        let request = Request { number: nth, ..request.clone() };
+        client.send_to(&Signal::Request(request).encode(), address).unwrap();
+        ends[1].provider.waited(waits[999]).unwrap().is_some()
+    });
+}
+
 /// A copy of a request may arrive late, after the request was refused and given up.
 #[test]
 fn a_request_that_was_refused_is_for_no_provider_that_has_come_since() {
