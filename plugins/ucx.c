@@ -626,8 +626,8 @@ static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
     return -1;
 }
 
-/* Takes the receives back, and waits for them and the sends for a while. If a peer does not take them, the channel stays as it is.
- * Otherwise the endpoints are destroyed together with the worker, because an orderly close would
+/* Takes the receives back, and waits for them and for the sends for a while. If not all end, the channel
+ * stays as it is. Otherwise the endpoints are destroyed together with the worker, because an orderly close would
  * need the peers' cooperation. */
 static int ucx_close(struct netdyno_channel *channel)
 {

@@ -364,33 +364,36 @@ fn the_library_may_be_terminated_before_the_job_ends() {
     }
 }
 
-#[test]
-fn a_killed_rank_ends_the_job() {
+/// Has rank 1 of the program `killed` end, by this word or by a signal, in each way in which the others wait for it, over
+/// both transports. Gives each job to `check`.
+fn in_each_way(word: Option<&'static str>, check: impl Fn(&str, &Path, Ended)) {
     let library = Library::built();
     let program = library.compile("killed");
     for variables in [SHM, UDP] {
         for how in ["poll", "request", "barrier"] {
-            let Ended { end, took, errors, .. } = library.run(&program, 3, &[how], variables);
-            assert_eq!(end.to_string(), "rank 1 was killed by signal 9", "{how}: {errors}");
-            // The launcher names the killed rank, and nobody else says more.
-            assert_eq!(errors, "", "{how}");
-            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
-            assert!(library::nobody_runs(&program), "{how}");
+            let arguments: Vec<&str> = [how].into_iter().chain(word).collect();
+            check(how, &program, library.run(&program, 3, &arguments, variables));
         }
     }
+}
+
+#[test]
+fn a_killed_rank_ends_the_job() {
+    in_each_way(None, |how, program, Ended { end, took, errors, .. }| {
+        assert_eq!(end.to_string(), "rank 1 was killed by signal 9", "{how}: {errors}");
+        // The launcher names the killed rank, and nobody else says more.
+        assert_eq!(errors, "", "{how}");
+        assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+        assert!(library::nobody_runs(program), "{how}");
+    });
 }
 
 /// It has exit code 0, but has not ended its part in the job.
 #[test]
 fn a_rank_that_vanishes_ends_the_job() {
-    let library = Library::built();
-    let program = library.compile("killed");
-    for variables in [SHM, UDP] {
-        for how in ["poll", "request", "barrier"] {
-            let Ended { end, errors, .. } = library.run(&program, 3, &[how, "vanishes"], variables);
-            assert_eq!((end, errors.as_str()), (End::Left { rank: 1 }, ""), "{how}");
-        }
-    }
+    in_each_way(Some("vanishes"), |how, _, Ended { end, errors, .. }| {
+        assert_eq!((end, errors.as_str()), (End::Left { rank: 1 }, ""), "{how}");
+    });
 }
 
 /// The rank that ends the job is named, also if others end first.
@@ -431,17 +434,12 @@ fn a_rank_whose_death_the_launcher_does_not_see_ends_the_job() {
 /// A rank that returns from `main` or calls `exit`, and has not ended the job, is missed by all others.
 #[test]
 fn a_rank_that_leaves_ends_the_job() {
-    let library = Library::built();
-    let program = library.compile("killed");
-    for variables in [SHM, UDP] {
-        for how in ["poll", "request", "barrier"] {
-            let Ended { end, took, errors, .. } = library.run(&program, 3, &[how, "leaves"], variables);
-            assert_eq!(end.code(), 1, "{how}: {errors}");
-            assert!(errors.lines().all(|line| line.contains("rank 1 of 3 ")), "{how}: {errors}");
-            assert!(errors.contains("rank 1 of 3 "), "{how}: {errors}");
-            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
-        }
-    }
+    in_each_way(Some("leaves"), |how, _, Ended { end, took, errors, .. }| {
+        assert_eq!(end.code(), 1, "{how}: {errors}");
+        assert!(errors.lines().all(|line| line.contains("rank 1 of 3 ")), "{how}: {errors}");
+        assert!(errors.contains("rank 1 of 3 "), "{how}: {errors}");
+        assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+    });
 }
 
 #[test]

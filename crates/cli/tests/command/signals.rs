@@ -37,9 +37,9 @@ fn a_signal_to_a_runner_is_its_exit_code() {
         let mut child = netdyno(&[runner, &["--", "sleep", "60"]].concat()).spawn().unwrap();
         // The command catches signals before it starts the program.
         while workers_of(child.id()).is_empty() {
-            sleep(Duration::from_millis(10));
+            sleep(SHORTLY);
         }
-        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        send(signal, child.id());
         let status = child.wait().unwrap();
         assert_eq!((status.code(), status.signal()), (Some(code), None), "{signal}");
     }

@@ -22,8 +22,8 @@ use std::time::Duration;
 /// Two concurrent measurements take each other's processors.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
-/// Lets the processes that this one starts begin with the default of the signals that end them. Whoever has started this one
-/// may have it ignore them, as a shell does for what it starts with `&`, and netdyno would ignore them, too.
+/// Gives the processes that this one starts the default of the signals that end them. A shell has what it starts with `&`
+/// ignore some of them, and so would netdyno.
 fn end_by_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

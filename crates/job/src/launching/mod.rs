@@ -274,7 +274,8 @@ impl Launch {
     fn look(&mut self) -> Result<Option<Verdict>, LaunchError> {
         let (readable, ended) = self.events()?;
         let mut verdict = None;
-        readable.into_iter().for_each(|rank| self.listen(rank, &mut verdict));
+        let is_over = self.told.is_some();
+        readable.into_iter().for_each(|rank| self.service.listen(rank, is_over, &mut verdict));
         let mut failed = self.failed(ended, &mut verdict)?;
         if !failed.is_empty() && self.told.is_none() && !failed.iter().any(is_killed) {
             thread::sleep(NOTICING);
@@ -286,20 +287,13 @@ impl Launch {
         Ok(verdict.or(first.map(Ok)).or_else(|| self.deserted().map(Err)))
     }
 
-    /// Reads from the socket of a rank, and notes a verdict on the launch.
-    fn listen(&mut self, rank: usize, verdict: &mut Option<Verdict>) {
-        if let Err(found) = self.service.listen(rank, self.told.is_some()) {
-            verdict.get_or_insert(found);
-        }
-    }
-
-    /// Takes the exit statuses of processes that have ended, and returns the failures.
+    /// Takes the exit statuses and the last words of processes that have ended, and returns the failures.
     fn failed(&mut self, ended: Vec<usize>, verdict: &mut Option<Verdict>) -> io::Result<Vec<End>> {
         let mut failed = Vec::new();
         for rank in ended {
             let status = self.ranks[rank].reap()?;
             // Its last words may have come after the look at its socket.
-            self.listen(rank, verdict);
+            self.service.listen(rank, self.told.is_some(), verdict);
             let has_left = self.service.is_taking_part(rank);
             // A process that it has left behind is not served.
             self.service.close(rank);

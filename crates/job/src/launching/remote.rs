@@ -156,11 +156,8 @@ impl Job {
     fn look(&mut self) -> Result<Option<Verdict>, LaunchError> {
         let events = self.events()?;
         let mut verdict = None;
-        for rank in events.ranks {
-            if let Err(found) = self.service.listen(rank, self.told.is_some()) {
-                verdict.get_or_insert(found);
-            }
-        }
+        let is_over = self.told.is_some();
+        events.ranks.into_iter().for_each(|rank| self.service.listen(rank, is_over, &mut verdict));
         if events.entrance {
             self.admit()?;
         }

@@ -307,9 +307,7 @@ impl Sharing {
         if matches!(self.part, Part::Seeking { again } if again <= Instant::now()) {
             self.seek();
         }
-        if !self.untold.is_empty() {
-            self.tell();
-        }
+        self.tell();
     }
 
     fn lose(&mut self, conn: Conn) {

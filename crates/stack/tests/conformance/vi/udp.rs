@@ -148,12 +148,10 @@ fn a_guest_registers_more_places_than_the_holders_queue_takes() {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     let offer = ends[0].provider.attributes().offer(&ends[0].attributes(Level::Delivery));
     let to = ends[1].address("server 999");
-    let request =
-        Signal::Request(Request { number: 1, is_of_peer: false, from: Address::default(), to, offer });
+    let request = Request { number: 0, is_of_peer: false, from: Address::default(), to, offer };
     // The holder refuses it until it has been told of the place; another number is another request.
     let mut nth = 0;
     drive(&mut ends, "the last place", |ends| {
-        let Signal::Request(request) = &request else { return false };
         nth += 1;
         let request = Request { number: nth, ..request.clone() };
         client.send_to(&Signal::Request(request).encode(), address).unwrap();
