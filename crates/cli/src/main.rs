@@ -45,8 +45,9 @@ fn main() -> ExitCode {
 /// Adapts an error of the command line to the verb: those that pass on a program's status have exit codes of
 /// their own.
 fn as_verb(fault: Fault) -> Fault {
-    let runs =
-        fault::verb_asked_for().is_some_and(|verb| verb == "run" || verb == "sweep" || verb == "launch");
+    let is_verb = |word: &str| verbs::first_example(word).is_some();
+    let runs = fault::verb_asked_for(is_verb)
+        .is_some_and(|verb| verb == "run" || verb == "sweep" || verb == "launch");
     if runs { fault.of_runner() } else { fault }
 }
 

@@ -116,14 +116,16 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns the verb on the command line: its first word that is no option.
-pub fn verb_asked_for() -> Option<OsString> {
-    env::args_os().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+/// Returns the verb on the command line: its first word that `is_verb`, or else its first word that is no option. A
+/// word before the verb may be the value of an option.
+pub fn verb_asked_for(is_verb: impl Fn(&str) -> bool) -> Option<OsString> {
+    let words = || env::args_os().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    words().find(|word| word.to_str().is_some_and(&is_verb)).or_else(|| words().next())
 }
 
 /// Shortens clap's message of several lines to one line.
 fn one_line(error: &clap::Error, example_of: fn(&str) -> Option<&'static str>) -> String {
-    let verb = verb_asked_for().and_then(|verb| verb.into_string().ok());
+    let verb = verb_asked_for(|word| example_of(word).is_some()).and_then(|verb| verb.into_string().ok());
     let known = verb.as_deref().and_then(|verb| Some((verb, example_of(verb)?)));
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();

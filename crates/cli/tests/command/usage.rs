@@ -122,6 +122,7 @@ const MISTAKES: &[(&[&str], i32, &str, &str)] = &[
     (&["logp", "--over", "udp", "--out", "run.xlsx"], 2, "the ending .xlsx names no form", "xlsx'"),
     (&["report", "run.json", "--out", "run.xlsx"], 2, "the ending .xlsx names no form", "xlsx'"),
     (&["--size", "64", "logp", "--over", "udp"], 2, "--size stands before 'logp'", "unexpected"),
+    (&["--max-time", "10s", "run", "--", "true"], 125, "--max-time stands before 'run'", "unexpected"),
     (&["--over", "sim"], 2, "netdyno logp --over sim --truth", "--over '"),
     (&["logp"], 2, "--over <LAYER[,LAYER…]>; as in `netdyno logp --over", "following"),
     (&["sweep", "--latency", "+0:1000000:1us", "--", "true"], 125, "more than 1000 values", "does not rise"),
