@@ -1,7 +1,7 @@
 //! Warnings about the machine of a run: its clock, preemption, and processors that change between launches.
 
+use crate::precision::Timed;
 use crate::record::doubt::Doubt;
-use crate::record::parameter::Parameter;
 use crate::show::{Number, Time};
 use crate::stats::{median, quantile_of_sorted, sorted};
 
@@ -21,13 +21,13 @@ pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> 
     })
 }
 
-/// Returns a warning if some of the named figures are so short that the clock is coarse for them.
-pub(crate) fn coarse_for_some(figures: &[(String, &Parameter)], timer_ns: f64) -> Option<Doubt> {
-    let is_short = |p: &Parameter| p.value_ns.is_some_and(|ns| ns < CLOCK_IS_FINE * timer_ns);
-    let short = figures.iter().filter(|(_, p)| is_short(p)).count();
+/// Returns a warning if some of the figures were measured as times so short that the clock is coarse for them.
+pub(crate) fn coarse_for_some(figures: &[Timed], timer_ns: f64) -> Option<Doubt> {
+    let is_short = |figure: &&Timed| figure.value_ns * figure.together < CLOCK_IS_FINE * timer_ns;
+    let short = figures.iter().filter(is_short).count();
     (short > 0).then(|| {
         let text = format!(
-            "{short} of {} figures are less than {} readings of the clock, of which one takes {} and is taken off",
+            "{short} of {} figures come from less than {} readings of the clock, of which one takes {} and is taken off",
             figures.len(),
             Number(CLOCK_IS_FINE),
             Time(timer_ns)

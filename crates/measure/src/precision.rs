@@ -10,6 +10,22 @@ const CLOCK_IS_KNOWN: f64 = 0.05;
 /// The finest resolution of any clock, in nanoseconds.
 const GRAIN_NS: f64 = 1e-3;
 
+/// A time with its name.
+pub(crate) struct Timed {
+    pub(crate) name: String,
+    pub(crate) value_ns: f64,
+    pub(crate) ci_ns: Option<Interval>,
+    /// The number of times that the clock measured together, which share the error of its readings.
+    pub(crate) together: f64,
+}
+
+impl Timed {
+    /// Returns a time of which the clock measured so many `together`, if it has a value.
+    pub(crate) fn of(name: String, time: &Parameter, together: f64) -> Option<Self> {
+        Some(Self { name, value_ns: time.value_ns?, ci_ns: time.ci_ns, together })
+    }
+}
+
 /// A figure with the half-width that its interval may have.
 pub(crate) struct Wanted {
     pub(crate) name: String,
@@ -38,12 +54,11 @@ impl Wanted {
 /// Returns named figures, which must be precise to a share of themselves. For a figure near 0 such a share is
 /// meaningless, so that the half-width may always be what the clock resolves, of which one reading costs
 /// `timer_ns`.
-pub(crate) fn to_a_share(figures: Vec<(String, &Parameter)>, precision: f64, timer_ns: f64) -> Vec<Wanted> {
-    // The maximum with an unknown cost is the grain.
-    let finest_ns = (CLOCK_IS_KNOWN * timer_ns).max(GRAIN_NS);
-    let wanted = |(name, p): (String, &Parameter)| {
-        let value = p.value_ns.unwrap_or(f64::NAN);
-        Wanted { name, value, ci: p.ci_ns, half_width: (precision * value.abs()).max(finest_ns) }
+pub(crate) fn to_a_share(figures: Vec<Timed>, precision: f64, timer_ns: f64) -> Vec<Wanted> {
+    let wanted = |Timed { name, value_ns: value, ci_ns: ci, together }: Timed| {
+        // The maximum with an unknown cost is the grain.
+        let finest_ns = (CLOCK_IS_KNOWN * timer_ns / together).max(GRAIN_NS);
+        Wanted { name, value, ci, half_width: (precision * value.abs()).max(finest_ns) }
     };
     figures.into_iter().map(wanted).collect()
 }

@@ -1,11 +1,12 @@
 //! Warnings about the steps of operations, because of the layer, the machine or the run.
 
-use super::anatomy::Operation;
+use super::anatomy::{Operation, Step, Term};
+use super::data::BreakdownLaunch;
 use super::record::{Breakdown, OperationCosts};
 use crate::machine::{coarse_for_some, preempted};
-use crate::precision::{self, Wanted};
+use crate::precision::{self, Timed, Wanted};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::{Parameter, Parameters};
+use crate::record::parameter::Parameters;
 use crate::show::{Percent, Time};
 use crate::stats::median;
 
@@ -58,29 +59,42 @@ fn impossible(operation: &OperationCosts) -> impl Iterator<Item = Doubt> {
     })
 }
 
-/// Warns that a run of operations takes so little that the cost of the clock matters.
+/// Warns that a run behind an operation or a step takes so little that the cost of the clock matters.
 fn coarse(found: &Breakdown) -> Option<Doubt> {
-    let shape = &found.launches.first()?.shape;
-    let counts = shape.counts_by_probe();
-    let of_run = |(costs, operation): (&OperationCosts, &Operation)| {
-        let count = counts.get(operation.whole).copied().unwrap_or(1);
-        let ns = costs.whole.value_ns.map(|ns| ns * count as f64);
-        (costs.name.clone(), Parameter { value_ns: ns, ..costs.whole.clone() })
-    };
-    let runs: Vec<(String, Parameter)> =
-        found.operations.iter().zip(&shape.anatomy.operations).map(of_run).collect();
-    let runs: Vec<(String, &Parameter)> = runs.iter().map(|(name, run)| (name.clone(), run)).collect();
-    coarse_for_some(&runs, median_timer(found))
+    let figures: Vec<Timed> = wholes(found).into_iter().chain(shortest_probes(found)).collect();
+    coarse_for_some(&figures, median_timer(found))
 }
 
 fn median_timer(found: &Breakdown) -> f64 {
     median(found.launches.iter().map(|launch| launch.timer_ns))
 }
 
-/// Returns the operations as wholes, with their names.
-fn wholes(found: &Breakdown) -> Vec<(String, &Parameter)> {
-    let known = found.operations.iter().filter(|operation| operation.whole.value_ns.is_some());
-    known.map(|operation| (operation.name.clone(), &operation.whole)).collect()
+/// Returns the operations as wholes. Those of a run share the readings of the clock.
+fn wholes(found: &Breakdown) -> Vec<Timed> {
+    let Some(BreakdownLaunch { shape, .. }) = found.launches.first() else { return Vec::new() };
+    let counts = shape.counts_by_probe();
+    let whole = |(costs, operation): (&OperationCosts, &Operation)| {
+        Timed::of(costs.name.clone(), &costs.whole, counts[operation.whole] as f64)
+    };
+    found.operations.iter().zip(&shape.anatomy.operations).filter_map(whole).collect()
+}
+
+/// Returns the shortest probe behind each step.
+fn shortest_probes(found: &Breakdown) -> Vec<Timed> {
+    let Some(BreakdownLaunch { shape, .. }) = found.launches.first() else { return Vec::new() };
+    let counts = shape.counts_by_probe();
+    let timed = |name: &str, term: &Term| Timed {
+        name: name.into(),
+        value_ns: median(found.launches.iter().map(|launch| launch.sum(&[Term { times: 1.0, ..*term }]))),
+        ci_ns: None,
+        together: counts[term.probe] as f64,
+    };
+    let run_ns = |probe: &Timed| probe.value_ns * probe.together;
+    let shortest = |step: &Step| {
+        let probes = step.terms.iter().map(|term| timed(&step.name, term));
+        probes.min_by(|one, other| run_ns(one).total_cmp(&run_ns(other)))
+    };
+    shape.anatomy.operations.iter().flat_map(|operation| &operation.steps).filter_map(shortest).collect()
 }
 
 /// Returns the operations as wholes, which must be precise to a share of themselves, and their steps, which must be

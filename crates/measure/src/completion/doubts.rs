@@ -4,9 +4,9 @@ use super::data::CompletionSizeShape;
 use super::peak::PeakSource;
 use super::record::{Completion, CompletionTimes};
 use crate::machine::{coarse_for_some, preempted};
-use crate::precision::{self, Wanted};
+use crate::precision::{self, Timed, Wanted};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::{Parameter, Parameters, Status};
+use crate::record::parameter::{Parameters, Status};
 use crate::row::Stream;
 use crate::show::{Bytes, Percent, rate, sizes_between};
 use crate::stats::median;
@@ -73,12 +73,16 @@ fn median_timer(found: &Completion) -> f64 {
 }
 
 /// Returns all figures with a value, with their names.
-fn times(found: &Completion) -> Vec<(String, &Parameter)> {
-    let all = found.sizes.iter().flat_map(|size| {
-        let bytes = Bytes(size.size_bytes);
-        size.times().map(|(name, time)| (format!("{name} of {bytes}"), time))
+fn times(found: &Completion) -> Vec<Timed> {
+    let shapes = found.launches.first().map_or(&[][..], |launch| &launch.shape.sizes);
+    let all = found.sizes.iter().zip(shapes).flat_map(|(size, shape)| {
+        // Half of a round trip, and a message of a row.
+        let together = [2.0, shape.row as f64];
+        together.into_iter().zip(size.times()).filter_map(|(together, (name, time))| {
+            Timed::of(format!("{name} of {}", Bytes(size.size_bytes)), time, together)
+        })
     });
-    all.filter(|(_, time)| time.value_ns.is_some()).collect()
+    all.collect()
 }
 
 /// Returns all figures, which must be precise to a share of themselves.

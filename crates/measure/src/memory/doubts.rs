@@ -1,9 +1,9 @@
 //! Warnings about the figures of accesses, because of the layer, the machine or the run.
 
-use super::record::{RemoteMemory, operation_name};
+use super::record::{Access, Pace, RemoteMemory, operation_name};
 use crate::onesided::doubts::{about_gap, about_launches, median_timer};
 use crate::onesided::missing::missing;
-use crate::precision::{self, Wanted};
+use crate::precision::{self, Timed, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::show::Bytes;
@@ -20,9 +20,15 @@ pub(super) fn find(found: &RemoteMemory, precision: f64) -> Vec<Doubt> {
 }
 
 /// Returns all figures with a value, with their names.
-fn times(found: &RemoteMemory) -> Vec<(String, &Parameter)> {
-    let rows = found.rows().into_iter().filter(|(_, time)| time.value_ns.is_some());
-    rows.map(|(access, time)| (format!("{} of {}", access.name(), Bytes(access.size_bytes)), time)).collect()
+fn times(found: &RemoteMemory) -> Vec<Timed> {
+    let timed = |(access, time): (Access, &Parameter)| {
+        let together = match access.pace {
+            Pace::Blocking => 1.0,
+            Pace::Pipelined => found.row(access.operation, access.size_bytes),
+        };
+        Timed::of(format!("{} of {}", access.name(), Bytes(access.size_bytes)), time, together)
+    };
+    found.rows().into_iter().filter_map(timed).collect()
 }
 
 /// Returns all figures, which must be precise to a share of themselves.

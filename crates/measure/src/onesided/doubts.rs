@@ -2,11 +2,11 @@
 
 use super::data::{Operation, Synchronisation};
 use super::missing::missing;
-use super::record::{Onesided, OperationFigures, TransferTimes, far_apart};
+use super::record::{Onesided, OperationFigures, far_apart};
 use crate::machine::{coarse_for_some, preempted};
-use crate::precision::{self, Wanted};
+use crate::precision::{self, Timed, Wanted};
 use crate::record::doubt::Doubt;
-use crate::record::parameter::{Parameter, Parameters, Status};
+use crate::record::parameter::{Parameters, Status};
 use crate::row::Stream;
 use crate::show::Bytes;
 use crate::stats::median;
@@ -16,6 +16,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     let mut doubts = Vec::new();
     for operation in &found.operations {
         doubts.extend(without_local(operation, found.synchronisation));
+        doubts.extend(by_own_fence(operation, found.synchronisation));
         doubts.extend(about_gap(operation, ("gap", "gap")));
         doubts.extend(bent(operation));
         doubts.extend(paced_by_calls(operation));
@@ -27,7 +28,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
 
 /// Returns the warnings about the clock, the processor and the precision of `times`, of which `wanted` must be precise.
 pub(crate) fn about_launches(
-    times: &[(String, &Parameter)],
+    times: &[Timed],
     wanted: &[Wanted],
     found: &Onesided,
     precision: f64,
@@ -49,6 +50,19 @@ fn without_local(operation: &OperationFigures, synchronisation: Option<Synchroni
         )
     };
     is_hidden.then(|| Doubt::about("local_hidden", "local", text()).of(operation.operation.name()))
+}
+
+/// Warns that the initiator's own fence ends the time until the bytes are at the target.
+fn by_own_fence(operation: &OperationFigures, synchronisation: Option<Synchronisation>) -> Option<Doubt> {
+    let is_told = operation.operation.fetches() || synchronisation != Some(Synchronisation::Fence);
+    let text = || {
+        format!(
+            "{}: remote is when the initiator's closing fence returns; MPI promises the bytes at the target when the \
+             target's own fence returns, which may be later: --sync post waits for the target's reply",
+            operation.operation.name()
+        )
+    };
+    (!is_told).then(|| Doubt::about("remote_by_fence", "remote", text()).of(operation.operation.name()))
 }
 
 /// Returns the warnings about the gap of an operation. `figure` is its name, and its name in words.
@@ -100,15 +114,18 @@ pub(crate) fn median_timer(found: &Onesided) -> f64 {
 }
 
 /// Returns all figures with a value, with their names.
-fn times(found: &Onesided) -> Vec<(String, &Parameter)> {
-    let of_size = |operation: &'static str, size| {
-        TransferTimes::times(size)
-            .map(|(name, time)| (format!("{name} of {operation} of {}", Bytes(size.size_bytes)), time))
-    };
-    let operations = found.operations.iter();
-    let all =
-        operations.flat_map(|one| one.sizes.iter().flat_map(|size| of_size(one.operation.name(), size)));
-    all.filter(|(_, time)| time.value_ns.is_some()).collect()
+fn times(found: &Onesided) -> Vec<Timed> {
+    let mut times = Vec::new();
+    for OperationFigures { operation, sizes, .. } in &found.operations {
+        for size in sizes {
+            let together = [1.0, 1.0, 1.0, found.row(*operation, size.size_bytes)];
+            times.extend(together.into_iter().zip(size.times()).filter_map(|(together, (name, time))| {
+                let name = format!("{name} of {} of {}", operation.name(), Bytes(size.size_bytes));
+                Timed::of(name, time, together)
+            }));
+        }
+    }
+    times
 }
 
 /// Returns all figures, which must be precise to a share of themselves.

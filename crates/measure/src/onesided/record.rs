@@ -55,6 +55,15 @@ pub struct TransferTimes {
 /// The names of the times, in the order of tables.
 pub const TIMES: [&str; 4] = ["start", "local", "remote", "gap"];
 
+impl Onesided {
+    /// Returns the number of operations in the row behind a gap; 1 if it is not known.
+    pub(crate) fn row(&self, operation: Operation, size_bytes: usize) -> f64 {
+        let mut transfers = self.launches.iter().flat_map(|launch| &launch.shape.transfers);
+        let of_gap = transfers.find(|one| one.operation == operation && one.size_bytes == size_bytes);
+        of_gap.map_or(1.0, |transfer| transfer.row as f64)
+    }
+}
+
 /// The gap per byte is that between sizes of which one is at least this many times the other.
 const FAR: usize = 4;
 

@@ -3,7 +3,7 @@
 use super::data::RegistrationLaunch;
 use super::record::{Registration, SizeCosts};
 use crate::machine::{coarse_for_some, preempted};
-use crate::precision::{self, Wanted};
+use crate::precision::{self, Timed, Wanted};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters};
 use crate::show::{Bytes, Percent, Time};
@@ -148,12 +148,12 @@ fn median_timer(launches: &[RegistrationLaunch]) -> f64 {
 }
 
 /// Returns all figures with their names.
-fn costs(registration: &Registration) -> Vec<(String, &Parameter)> {
+fn costs(registration: &Registration) -> Vec<Timed> {
     let of_sizes = registration.sizes.iter().flat_map(|size| {
         size.times().map(|(name, cost)| (format!("{name} of {}", Bytes(size.size_bytes)), cost))
     });
     let fixed = registration.fixed.iter().map(|fixed| (fixed.name.clone(), &fixed.cost));
-    of_sizes.chain(fixed).filter(|(_, cost)| cost.value_ns.is_some()).collect()
+    of_sizes.chain(fixed).filter_map(|(name, cost)| Timed::of(name, cost, 1.0)).collect()
 }
 
 /// Returns all figures, which must be precise to a share of themselves.
