@@ -80,6 +80,11 @@ impl Confidence {
         Self { share, widening: 2.0 * std::f64::consts::SQRT_2 }
     }
 
+    /// Returns the confidence of the same share that the interval contains the median itself.
+    pub(crate) fn in_the_median(self) -> Self {
+        Self::of_median(self.share)
+    }
+
     /// Returns the interval of `value`, the median of ascending values.
     pub(crate) fn interval(self, value: f64, ascending: &[f64]) -> Option<Interval> {
         Some(median_interval_of_sorted(ascending, self.share)?.widened(value, self.widening))

@@ -79,7 +79,7 @@ impl Method for Comparing {
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
         let launches = Data::of_verb(launches);
-        Some(extract(&launches, terms.confidence, terms.precision)?.of())
+        Some(extract(&launches, terms.of_figures(), terms.precision)?.of())
     }
 
     fn ratios(&self, results: &[LayerResult], confidence: f64) -> Vec<Ratio> {

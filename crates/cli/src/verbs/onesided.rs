@@ -74,6 +74,6 @@ impl Method for Accessing {
 
     fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
         let launches = Data::of_verb(launches);
-        Some(extract(&launches, terms.confidence, terms.precision)?.of())
+        Some(extract(&launches, terms.of_figures(), terms.precision)?.of())
     }
 }

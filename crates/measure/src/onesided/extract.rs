@@ -8,7 +8,7 @@ use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::row::{self, Singles};
-use crate::stats::median;
+use crate::stats::{Confidence, median};
 
 /// The gap per byte is constant if it differs by at most this share between the three largest sizes.
 const CONSTANT: f64 = 0.25;
@@ -20,14 +20,18 @@ const CALLS: f64 = 0.9;
 
 /// Computes figures and warnings from launches. Returns `None` if the launches measured nothing, or differ
 /// in their shapes.
-pub fn extract(data: &[OnesidedLaunch], confidence: f64, precision: f64) -> Option<Reading<Onesided>> {
+pub fn extract(
+    data: &[OnesidedLaunch],
+    confidence: impl Into<Confidence>,
+    precision: f64,
+) -> Option<Reading<Onesided>> {
     let (parameters, found) = (Parameters::unobservable(), figures(data, confidence)?);
     let doubts = doubts::find(&parameters, &found, precision);
     Some(Reading { parameters, found, doubts })
 }
 
 /// Computes the figures alone.
-pub(crate) fn figures(data: &[OnesidedLaunch], confidence: f64) -> Option<Onesided> {
+pub(crate) fn figures(data: &[OnesidedLaunch], confidence: impl Into<Confidence>) -> Option<Onesided> {
     let first = data.first().filter(|first| !first.shape.transfers.is_empty())?;
     let shape = &first.shape;
     // A record is a file that others may have written: its launches may differ in their shapes.
@@ -41,7 +45,7 @@ pub(crate) fn figures(data: &[OnesidedLaunch], confidence: f64) -> Option<Onesid
     if !data.iter().all(is_like) {
         return None;
     }
-    let launches = OnesidedLaunches { data, confidence };
+    let launches = OnesidedLaunches { data, confidence: confidence.into() };
     let transfers = &shape.transfers;
     let rows: Vec<(usize, &TransferShape)> = transfers.iter().enumerate().collect();
     let operations = rows.chunk_by(|(_, one), (_, other)| one.operation == other.operation);
@@ -57,7 +61,7 @@ pub(crate) fn figures(data: &[OnesidedLaunch], confidence: f64) -> Option<Onesid
 /// Several launches of the same shape.
 struct OnesidedLaunches<'a> {
     data: &'a [OnesidedLaunch],
-    confidence: f64,
+    confidence: Confidence,
 }
 
 impl OnesidedLaunches<'_> {
@@ -91,7 +95,7 @@ impl OnesidedLaunches<'_> {
         let Some([small_at, middle_at, large_at]) = far_apart(sizes) else { return PerByte::unobservable() };
         let [small, middle, large] = [small_at, middle_at, large_at].map(|at| rows[at].1);
         let [of_small, of_middle, of_large] = [small_at, middle_at, large_at].map(|at| &sizes[at]);
-        let (middle_at, large_at) = (rows[middle_at].0, rows[large_at].0);
+        let [small_at, middle_at, large_at] = [small_at, middle_at, large_at].map(|at| rows[at].0);
         let gap_ns = |times: &TransferTimes| {
             times.gap.value_ns.filter(|_| times.gap.status == Status::Measured).unwrap_or(f64::NAN)
         };
@@ -103,24 +107,31 @@ impl OnesidedLaunches<'_> {
         let shows = gap_ns(of_large) - gap_ns(of_middle) >= SHOWS * gap_ns(of_large);
         // A comparison with an unknown slope is false.
         let is_constant = (before - last).abs() <= CONSTANT * last;
-        if !(shows && is_clear(&of_small.gap, &of_middle.gap) && is_constant) {
+        if !(shows && self.is_clear(small_at, middle_at) && is_constant) {
             return PerByte::unobservable();
         }
-        let of_launch = |launch: &OnesidedLaunch| {
-            let gap_ns = |at: usize| median(launch.transfers[at].gap_ns.iter().copied());
-            slope(gap_ns(middle_at), gap_ns(large_at), middle, large)
-        };
+        let of_launch =
+            |launch: &OnesidedLaunch| slope(launch.gap_ns(middle_at), launch.gap_ns(large_at), middle, large);
         let samples: usize = self.data.iter().map(|launch| launch.transfers[large_at].gap_ns.len()).sum();
         let status = if is_paced_by_calls(of_large) { Status::UpperBound } else { Status::Measured };
         Figure::over(self.data.iter().map(of_launch), self.confidence).per_byte(status, samples as u64)
     }
+
+    /// Reports that a gap is longer than another beyond its interval. Otherwise a slope between them is chance, and so is
+    /// its likeness to another slope.
+    fn is_clear(&self, less: usize, more: usize) -> bool {
+        let [less, more] = [less, more].map(|at| {
+            Figure::over(self.data.iter().map(|launch| launch.gap_ns(at)), self.confidence.in_the_median()).ci
+        });
+        less.zip(more).is_none_or(|(less, more)| less.hi < more.lo)
+    }
 }
 
-/// Reports that a gap is longer than another beyond its interval. Otherwise a slope between them is chance, and so is
-/// its likeness to another slope.
-fn is_clear(less: &Parameter, more: &Parameter) -> bool {
-    let intervals = less.ci_ns.zip(more.ci_ns);
-    intervals.is_none_or(|(less, more)| less.hi < more.lo)
+impl OnesidedLaunch {
+    /// Returns the gap of a transfer in this launch.
+    fn gap_ns(&self, at: usize) -> f64 {
+        median(self.transfers[at].gap_ns.iter().copied())
+    }
 }
 
 /// Reports that the calls that start operations take as long as the gap: then the initiator's processor may set
