@@ -6,7 +6,7 @@ use crate::lines::Lines;
 use netdyno_measure::breakdown::anatomy::{Operation, Table, Term};
 use netdyno_measure::breakdown::data::BreakdownLaunch;
 use netdyno_measure::breakdown::record::{Breakdown, OperationCosts};
-use netdyno_measure::record::Parameter;
+use netdyno_measure::record::{Parameter, Status};
 use netdyno_measure::show::Percent;
 
 /// Width of the column of names.
@@ -53,7 +53,8 @@ fn write_operation(lines: &mut Lines, operation: &OperationCosts) {
 /// Returns a step as a share of its operation, in words.
 pub fn share(cost: &Parameter, operation: &OperationCosts) -> String {
     let share = cost.value_ns.zip(operation.whole.value_ns).map(|(step, whole)| step / whole);
-    share.map_or(String::new(), |share| Percent(share).to_string())
+    let at_most = if cost.status == Status::UpperBound { "≤ " } else { "" };
+    share.map_or(String::new(), |share| format!("{at_most}{}", Percent(share)))
 }
 
 fn row(lines: &mut Lines, name: &str, cost: &Parameter, share: &str) {

@@ -1,5 +1,6 @@
 //! Active Messages in parts, over shared memory, over UDP and over AF_XDP.
 
+use super::arrival::arrives;
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, FlowControl, ProtocolProbes};
@@ -90,18 +91,18 @@ impl End {
     /// Polls until `count` requests more than `before` are handled.
     #[inline(always)]
     fn take_requests(&mut self, before: u64, count: u64) -> Result<(), LayerError> {
-        while self.state.requests < before + count {
+        arrives(|| {
             self.poll()?;
-        }
-        Ok(())
+            Ok(self.state.requests >= before + count)
+        })
     }
 
     #[inline(always)]
     fn take_replies(&mut self, before: u64, count: u64) -> Result<(), LayerError> {
-        while self.state.replies < before + count {
+        arrives(|| {
             self.poll()?;
-        }
-        Ok(())
+            Ok(self.state.replies >= before + count)
+        })
     }
 
     /// Returns the acknowledgements that this end has sent without a message.
@@ -139,15 +140,15 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let plain = ring::round_trips(&mut parts, &partner, PLAIN, asking);
     let trip = round_trips(&mut parts, &partner, requester);
 
-    let credit = (slots.credit, 1.0);
-    // Writing a slot takes a credit.
-    let write = [(slots.write, 1.0), (slots.credit, -1.0)];
+    let (take, complete) = ((slots.take_credit, 1.0), (slots.complete, 1.0));
+    // Writing a slot takes a credit, and completes it.
+    let write = [(slots.write, 1.0), (slots.take_credit, -1.0), (slots.complete, -1.0)];
     let (read, ledger) = ((slots.read, 1.0), (slots.ledger, 1.0));
     parts.operation(
         Table::Operation,
         "send request",
         probes.send,
-        &[("flow control", &[credit]), ("write slot", &write)],
+        &[("flow control", &[take]), ("write slot", &write)],
     );
     parts.operation(
         Table::Operation,
@@ -165,7 +166,7 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "handle reply",
         probes.handle_reply,
-        &[("read slot", &[read]), ("flow control", &[credit])],
+        &[("read slot", &[read]), ("flow control", &[complete])],
     );
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
     parts.operation(
@@ -182,8 +183,11 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "round trip",
         trip,
-        // Each of the two writes of the plain exchange takes a credit.
-        &[("plain exchange", &[(plain, 1.0), (slots.credit, -2.0)]), ("flow control", &[credit, ledger])],
+        // Each of the two writes of the plain exchange takes a credit, and completes it.
+        &[
+            ("plain exchange", &[(plain, 1.0), (slots.take_credit, -2.0), (slots.complete, -2.0)]),
+            ("flow control", &[take, complete, ledger]),
+        ],
     );
     Ok(parts.subject())
 }
@@ -382,10 +386,7 @@ fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
         let began = ticks::now();
         responder.take_requests(before, count)?;
         let handled = ticks::now() - began;
-        while requester.endpoint.in_flight(requester.peer) > 0 {
-            responder.poll()?;
-            requester.poll()?;
-        }
+        acknowledged(requester, responder)?;
         Ok([handled])
     });
     let ends = Rc::clone(ends);
@@ -396,7 +397,8 @@ fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
     EndpointProbes { send, handle_and_reply, handle_reply, handle, in_vain }
 }
 
-/// Makes `count` exchanges. Returns the ticks of sending, of handling and replying, and of handling the replies.
+/// Makes `count` exchanges. Returns the ticks of sending, of handling and replying, and of handling the replies. Then
+/// each end polls in vain once, as in a round trip: an end over UDP that last found a message looks for two.
 fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 3], LayerError> {
     let (requests, replies) = (responder.state.requests, requester.state.replies);
     let began = ticks::now();
@@ -407,7 +409,19 @@ fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 3
     responder.take_requests(requests, count)?;
     let handled = ticks::now();
     requester.take_replies(replies, count)?;
-    Ok([sent - began, handled - sent, ticks::now() - handled])
+    let ended = ticks::now();
+    responder.poll()?;
+    requester.poll()?;
+    Ok([sent - began, handled - sent, ended - handled])
+}
+
+/// Polls both ends until all requests are acknowledged.
+fn acknowledged(requester: &mut End, responder: &mut End) -> Result<(), LayerError> {
+    arrives(|| {
+        responder.poll()?;
+        requester.poll()?;
+        Ok(requester.endpoint.in_flight(requester.peer) == 0)
+    })
 }
 
 /// Adds the run of one explicit acknowledgement: a poll makes it, and a poll of the other end takes it.
@@ -428,10 +442,7 @@ fn acknowledgements(parts: &mut Parts, ends: &Ends) -> [usize; 2] {
             let taken = ticks::now();
             let is_made = responder.acknowledgements() == acknowledgements + 1;
             let is_taken = requester.endpoint.in_flight(requester.peer) == 0;
-            while requester.endpoint.in_flight(requester.peer) > 0 {
-                responder.poll()?;
-                requester.poll()?;
-            }
+            acknowledged(requester, responder)?;
             if is_made && is_taken {
                 return Ok([made - began, taken - made]);
             }

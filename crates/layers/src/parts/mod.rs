@@ -6,10 +6,11 @@
 //! A part of an operation is made by the code that the operation uses: the message ring of `netdyno-host`, the
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
-//! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines` and `reliability` are their parts, and
-//!   `content` is what their messages carry.
+//! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines` and `reliability` are their parts,
+//!   `content` is what their messages carry, and `arrival` waits for one.
 
 pub(crate) mod am;
+mod arrival;
 mod content;
 mod lane;
 mod lines;

@@ -1,8 +1,8 @@
 //! The message ring without an endpoint: its slots and its flow control.
 
-use super::Parts;
 use super::content::Content;
 use super::partner::{Partner, Server};
+use super::{MANY, Parts};
 use netdyno_clock::ticks;
 use netdyno_host::ring::{self, LINE, Reader, Writer};
 use netdyno_measure::layer::LayerError;
@@ -19,8 +19,10 @@ const WINDOW: u32 = 64;
 pub(super) struct RingProbes {
     pub(super) write: usize,
     pub(super) read: usize,
-    /// The credit of a request, and what the responder counts for it.
-    pub(super) credit: usize,
+    /// Taking the credit of a request, and completing the request.
+    pub(super) take_credit: usize,
+    pub(super) complete: usize,
+    /// What the responder counts for a request and its reply.
     pub(super) ledger: usize,
 }
 
@@ -89,9 +91,21 @@ pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
         }
         Ok([written - began, ticks::now() - written])
     });
-    let mut credit = credits();
-    let credit = parts.simple("credit", move || {
-        black_box(credit().is_ok());
+    let mut credits = Credits::new(MANY as u32);
+    let [take_credit, complete] = parts.run(MANY, ["take credit", "complete request"], move |count| {
+        let before = credits.sent();
+        let began = ticks::now();
+        for _ in 0..count {
+            black_box(credits.take().is_some());
+        }
+        let taken = ticks::now();
+        for nth in 1..=count {
+            let completed = credits.complete_to(black_box(before + nth) as u16);
+            if black_box(completed) != Ok(1) {
+                return Err(LayerError::new("the ring counts wrongly"));
+            }
+        }
+        Ok([taken - began, ticks::now() - taken])
     });
     let mut ledger = Ledger::new(WINDOW);
     let ledger = parts.simple("ledger", move || {
@@ -99,7 +113,7 @@ pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
         let _ = black_box(ledger.answer());
         black_box(ledger.credit_is_due());
     });
-    RingProbes { write, read, credit, ledger }
+    RingProbes { write, read, take_credit, complete, ledger }
 }
 
 /// One end of two rings.

@@ -1,5 +1,6 @@
 //! Virtual Interfaces in parts, over shared memory, over UDP and over AF_XDP.
 
+use super::arrival::arrives;
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, FlowControl};
@@ -164,6 +165,10 @@ fn ends(parts: &mut Parts, pair: [ViEnd; 2]) -> ViProbes {
         let there = message(one, other)?;
         // The answer acknowledges the message, so that none waits for its timer.
         let back = message(other, one)?;
+        // As in a round trip: an end over UDP that last found a message looks for two.
+        for end in [one, other] {
+            end.is_done(Side::Receive)?;
+        }
         Ok(std::array::from_fn(|at| there[at].midpoint(back[at])))
     });
     let in_vain = parts.simple("poll in vain", move || {
@@ -177,9 +182,9 @@ fn message(sender: &mut ViEnd, receiver: &mut ViEnd) -> Result<[u64; 4], LayerEr
     let began = ticks::now();
     sender.post_send()?;
     let posted = ticks::now();
-    while !sender.is_done(Side::Send)? {}
+    arrives(|| sender.is_done(Side::Send))?;
     let reaped = ticks::now();
-    while !receiver.is_done(Side::Receive)? {}
+    arrives(|| receiver.is_done(Side::Receive))?;
     let received = ticks::now();
     receiver.post_receive()?;
     Ok([posted - began, reaped - posted, received - reaped, ticks::now() - received])
@@ -192,7 +197,7 @@ fn requester([requester, mut replier]: [ViEnd; 2]) -> (ViEnd, Server) {
         if is_there {
             replier.post_receive()?;
             replier.post_send()?;
-            while !replier.is_done(Side::Send)? {}
+            arrives(|| replier.is_done(Side::Send))?;
         }
         Ok(is_there)
     };
@@ -203,7 +208,7 @@ fn requester([requester, mut replier]: [ViEnd; 2]) -> (ViEnd, Server) {
 fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, mut requester: ViEnd) -> usize {
     parts.round_trips("round trip", partner, ENDS, move |partner| {
         requester.post_send()?;
-        while !requester.is_done(Side::Send)? {}
+        arrives(|| requester.is_done(Side::Send))?;
         partner.until(|| requester.is_done(Side::Receive))?;
         requester.post_receive()
     })

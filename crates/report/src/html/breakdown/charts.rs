@@ -10,7 +10,7 @@ use crate::html::scale::Scale;
 use maud::{Markup, html};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::breakdown::record::OperationCosts;
-use netdyno_measure::record::Parameter;
+use netdyno_measure::record::{Parameter, Status};
 
 const LEFT: f64 = 190.0;
 /// Room for the time of the longest operation behind its bar.
@@ -46,8 +46,8 @@ pub fn bars(subject: &Subject<'_>, table: Table) -> Markup {
         figure {
             (chart(WIDE, height, &format!("{} of {}", table.title(), subject.label), &drawn))
             figcaption {
-                "Each bar is stacked from the steps of an operation. The line is its end as a whole. Hatched: what no step "
-                "explains. A bar beyond its line has steps that overlap in the operation."
+                "Each bar is stacked from the steps of an operation whose cost is measured. The line is its end as a whole. "
+                "Hatched: what no step explains. A bar beyond its line has steps that overlap in the operation."
             }
         }
     }
@@ -77,12 +77,13 @@ fn class(names: &[String], name: &str) -> String {
 
 /// Returns how far the bar or the line of an operation reaches, in nanoseconds.
 fn reach(operation: &OperationCosts) -> f64 {
-    let steps: f64 = operation.steps.iter().filter_map(|step| positive(&step.cost)).sum();
+    let steps: f64 = operation.steps.iter().filter_map(|step| length(&step.cost)).sum();
     steps.max(shown(&operation.whole).unwrap_or(0.0))
 }
 
-fn positive(cost: &Parameter) -> Option<f64> {
-    shown(cost).filter(|ns| *ns > 0.0)
+/// Returns the length of a part of a bar. A bound has none: the unexplained part already has what it may be.
+fn length(cost: &Parameter) -> Option<f64> {
+    shown(cost).filter(|ns| *ns > 0.0 && cost.status == Status::Measured)
 }
 
 fn bar(
@@ -98,7 +99,7 @@ fn bar(
     let mut parts = Vec::new();
     let mut sum = 0.0;
     for (name, cost) in steps {
-        let Some(ns) = positive(cost) else { continue };
+        let Some(ns) = length(cost) else { continue };
         if let (Some(begin), Some(end)) = (scale.at(sum), scale.at(sum + ns)) {
             parts.push((name, cost, begin, end));
         }
