@@ -150,15 +150,19 @@ pub struct MachineTimes {
     pub elsewhere_ns: Option<f64>,
     /// Time that the hypervisor took.
     pub steal_ns: f64,
+    /// Time that it took from the processors of the communicating threads. Older records lack it.
+    #[serde(default)]
+    pub own_steal_ns: Option<f64>,
     /// The step of the times.
     pub tick_ns: f64,
 }
 
 impl MachineAccount {
     /// Returns the work since `before`. `own` are the processors of the communicating threads. Returns `None` if
-    /// processors came or went.
+    /// processors came or went, or if one of `own` is not there: a container may number processors its own way.
     pub fn since(&self, before: &Self, own: &[usize]) -> Option<MachineTimes> {
-        if self.cpus.is_empty() || self.cpus.len() != before.cpus.len() {
+        let is_there = |cpu: &usize| self.cpus.iter().any(|(number, _)| number == cpu);
+        if self.cpus.is_empty() || self.cpus.len() != before.cpus.len() || !own.iter().all(is_there) {
             return None;
         }
         let elapsed_ns = self.elapsed_ns - before.elapsed_ns;
@@ -177,7 +181,9 @@ impl MachineAccount {
             times.busy_ns += elapsed_ns - spent(|cpu| cpu.idle_ns) - spent(|cpu| cpu.steal_ns);
             times.softirq_ns += interrupts_ns;
             times.steal_ns += spent(|cpu| cpu.steal_ns);
-            if !own.contains(number) {
+            if own.contains(number) {
+                *times.own_steal_ns.get_or_insert(0.0) += spent(|cpu| cpu.steal_ns);
+            } else {
                 *times.elsewhere_ns.get_or_insert(0.0) += spent(|cpu| cpu.system_ns) + interrupts_ns;
             }
         }
@@ -278,7 +284,12 @@ mod tests {
         let all = after.since(&before, &[0]).unwrap();
         assert_eq!((all.busy_ns, all.softirq_ns, all.steal_ns), (50.0 + 7.0, 11.0, 3.0));
         assert_eq!((all.elsewhere_ns, all.processors), (Some(4.0), 2));
+        assert_eq!(
+            (all.own_steal_ns, after.since(&before, &[3]).unwrap().own_steal_ns),
+            (Some(0.0), Some(3.0))
+        );
         assert_eq!(after.since(&before, &[0, 3]).unwrap().elsewhere_ns, None);
+        assert_eq!(after.since(&before, &[0, 8]), None);
         assert_eq!(after.since(&account(0.0, &[(0, cpu(0.0, 0.0, 0.0))]), &[]), None);
     }
 

@@ -49,10 +49,32 @@ pub fn write(lines: &mut Lines, found: &Utilisation) {
             let cells = cells.into_iter().flatten().map(|cell| format!("{cell:>SHARE$}"));
             row(lines, &Bytes(size.size_bytes).to_string(), cells, &elsewhere);
         }
+        write_replier_machine(lines, found, nth);
     }
     lines.blank();
     let text = format!("shares are of one processor; while nothing is sent, {}", idle(found, |ci| ci));
     lines.wrapped(&text, "  ", "    ");
+}
+
+/// Writes the work of the replier's machine, if it has one of its own: the tables before have that of the requester's.
+fn write_replier_machine(lines: &mut Lines, found: &Utilisation, nth: usize) {
+    let machines: Vec<(usize, &MachineCosts)> = found
+        .sizes
+        .iter()
+        .filter_map(|size| Some((size.size_bytes, size.kinds()[nth].1.replier_machine.as_ref()?)))
+        .collect();
+    if machines.is_empty() {
+        return;
+    }
+    lines.blank();
+    let mut row = |name: &str, unexplained: &str, elsewhere: &str| {
+        row(lines, name, [format!("{unexplained:>LAST$}")], elsewhere);
+    };
+    row("replier's", "unexplained", "elsewhere");
+    for (size_bytes, machine) in machines {
+        let [unexplained, elsewhere] = [&machine.unexplained, &machine.elsewhere].map(short_share);
+        row(&Bytes(size_bytes).to_string(), &unexplained, &elsewhere);
+    }
 }
 
 /// Says what others do on each machine while nothing is sent. `shown` says how an interval is shown.

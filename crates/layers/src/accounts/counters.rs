@@ -2,18 +2,22 @@
 
 use netdyno_measure::processor_time::Counters;
 use perf_event::events::{Hardware, Software};
-use perf_event::{Builder, Counter};
+use perf_event::{Builder, Counter, CounterData};
 use rustix::process::Pid;
 use std::{fs, io};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
+/// The names of the counters, in the order of [`Counters::all`].
+const NAMES: [&str; 5] =
+    ["cycles", "cycles in the kernel", "instructions", "instructions in the kernel", "switches"];
+
 /// The counters of a thread.
 pub(super) struct ThreadCounters {
     /// In the order of [`Counters::all`].
     all: [Option<Counter>; 5],
-    /// The reason why some are missing.
-    refused: Option<String>,
+    /// Those that are missing, with the reason.
+    missing: Vec<(&'static str, String)>,
 }
 
 /// The events that a counter counts.
@@ -46,22 +50,31 @@ impl ThreadCounters {
             hardware(Hardware::INSTRUCTIONS, Where::InTheKernel),
             switches,
         ];
-        let names =
-            ["cycles", "cycles in the kernel", "instructions", "instructions in the kernel", "switches"];
-        let missing = names.into_iter().zip(&all);
-        let missing: Vec<(&str, String)> =
+        let missing = NAMES.into_iter().zip(&all);
+        let missing =
             missing.filter_map(|(name, opened)| Some((name, why(opened.as_ref().err()?)))).collect();
-        Self { all: all.map(Result::ok), refused: sentence(&missing) }
+        Self { all: all.map(Result::ok), missing }
     }
 
     /// Returns the counters so far, and the reason why some are missing.
     pub(super) fn read(&mut self) -> (Counters, Option<String>) {
-        let mut counts = self.all.iter_mut().map(|counter| {
-            let count = counter.as_mut()?.read().ok()?;
-            Some(count as f64)
+        let counts = std::array::from_fn(|nth| {
+            let read = self.all[nth].as_mut()?.read_full().ok()?;
+            if was_always_counted(&read) {
+                return Some(read.count() as f64);
+            }
+            self.all[nth] = None;
+            self.missing.push((NAMES[nth], "the machine has too few counters for all who count".into()));
+            None
         });
-        (Counters::of(std::array::from_fn(|_| counts.next().flatten())), self.refused.clone())
+        (Counters::of(counts), sentence(&self.missing))
     }
+}
+
+/// Reports whether a counter had a counter of the machine all the time. One that took turns with others has counted a
+/// part.
+fn was_always_counted(read: &CounterData) -> bool {
+    read.time_enabled().zip(read.time_running()).is_none_or(|(enabled, running)| running >= enabled)
 }
 
 /// Opens a counter of the thread and starts it.

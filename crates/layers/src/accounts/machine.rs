@@ -4,13 +4,14 @@ use super::clocks::now_ns;
 use netdyno_measure::processor_time::{CpuTimes, MachineAccount};
 use rustix::param::clock_ticks_per_second;
 
-/// Returns the accounts so far, or `None` if the system does not tell them.
+/// Returns the accounts so far, or `None` if the system does not tell them. Some systems tell zeros alone.
 pub(crate) fn account() -> Option<MachineAccount> {
     let elapsed_ns = now_ns();
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let tick_ns = tick_ns();
     let cpus: Vec<(usize, CpuTimes)> = text.lines().filter_map(|line| cpu(line, tick_ns)).collect();
-    (!cpus.is_empty()).then_some(MachineAccount { elapsed_ns, tick_ns, cpus })
+    let says_something = cpus.iter().any(|(_, times)| *times != CpuTimes::default());
+    says_something.then_some(MachineAccount { elapsed_ns, tick_ns, cpus })
 }
 
 /// Returns the step of the times that the system tells to processes.

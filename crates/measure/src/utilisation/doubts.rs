@@ -1,6 +1,6 @@
 //! Warnings about the figures of `utilisation`, because of the layer, the machine or the run.
 
-use super::data::{STEADY_TRIPS_AT_LEAST, Window, are_alike};
+use super::data::{STEADY_TRIPS_AT_LEAST, UtilisationLaunch, Window, are_alike};
 use super::record::{Cost, Costs, Utilisation};
 use crate::machine::preempted;
 use crate::precision::{self, Wanted};
@@ -10,7 +10,7 @@ use crate::record::parameter::{Parameters, Status};
 use crate::show::{Bytes, Number, Percent, counted, sizes_between};
 use crate::stats::median;
 
-/// A hypervisor that takes more than this share of the processors changes figures.
+/// A hypervisor that takes more than this share of a processor from the communicating threads changes figures.
 const STOLEN: f64 = 0.01;
 /// A share of one processor below this does not matter: figures need not be known more precisely.
 const NEGLIGIBLE: f64 = 0.01;
@@ -58,7 +58,11 @@ fn unexplained(found: &Utilisation) -> Option<Doubt> {
     let (name, share, _) = differ.clone().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let (word, why) = match *share > 0.0 {
         true => ("more", "other programs ran, or the kernel worked on the sides' processors for no thread"),
-        false => ("less", "the idle machine did more than the busy one, or the system counts a time twice"),
+        false => (
+            "less",
+            "the idle machine did more than the busy one, or a time counts twice, as that of helper threads in the kernel \
+             on other processors",
+        ),
     };
     let text = format!(
         "in {} of {} the machine did {word} than both sides and its idle work; the most with {name}, {} of a processor: {why}",
@@ -167,12 +171,15 @@ fn short_stream(found: &Utilisation) -> Option<Doubt> {
 
 /// Warns that a stream waits for replies, because the layer has few messages in flight.
 fn window_bound(found: &Utilisation) -> Option<Doubt> {
-    let launch = found.launches.first()?;
-    let sizes = launch.shape.sizes.iter().zip(&launch.sizes);
-    let bound: Vec<usize> = sizes
-        .filter(|(shape, data)| data.is_window_bound(shape.window))
-        .map(|(shape, _)| shape.size_bytes)
-        .collect();
+    let is_bound = |at: usize, launch: &UtilisationLaunch| {
+        launch.sizes[at].is_window_bound(launch.shape.sizes[at].window)
+    };
+    let is_mostly_bound = |at: usize| {
+        2 * found.launches.iter().filter(|launch| is_bound(at, launch)).count() > found.launches.len()
+    };
+    let sizes = found.sizes.iter().enumerate();
+    let bound: Vec<usize> =
+        sizes.filter(|(at, _)| is_mostly_bound(*at)).map(|(_, size)| size.size_bytes).collect();
     let text = format!(
         "streams of {} wait for replies, because so few messages are in flight: with more of them, both \
          sides would do more",
@@ -202,18 +209,19 @@ fn stolen(found: &Utilisation) -> Option<Doubt> {
     let place = where_is(found, |side| shares[side] > STOLEN)?;
     let most = shares.into_iter().filter(|share| *share > STOLEN).fold(0.0, f64::max);
     let text = format!(
-        "the hypervisor took {} of the processors' time{place} (median over launches)",
+        "the hypervisor took {} of a processor from the communicating threads{place} (median over launches)",
         Percent(most)
     );
     Some(Doubt::new("stolen", text))
 }
 
-/// Returns the share of the processors of a side's machine that the hypervisor took while messages were sent.
+/// Returns what the hypervisor took from the communicating threads of a side's machine while messages were sent, as a
+/// share of a processor.
 fn stolen_share(found: &Utilisation, side: usize) -> f64 {
     let share = |windows: &mut dyn Iterator<Item = &Window>| {
         let machines = windows.filter_map(|window| window.machines()[side]);
         let (steal_ns, all_ns) = machines.fold((0.0, 0.0), |(steal, all), machine| {
-            (steal + machine.steal_ns, all + machine.elapsed_ns * machine.processors as f64)
+            (steal + machine.own_steal_ns.unwrap_or(machine.steal_ns), all + machine.elapsed_ns)
         });
         steal_ns / all_ns
     };
