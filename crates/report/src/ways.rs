@@ -69,7 +69,11 @@ pub fn spin_times(times: &SpinTimes) -> String {
             number(ratio)
         )
     });
-    format!("{layer}: spin for {} before blocking: {reach} {within}{above}", round_time(best.spin_ns))
+    let how = match best.spin_ns > 0.0 {
+        true => format!("spin for {} before blocking", round_time(best.spin_ns)),
+        false => "block at once".into(),
+    };
+    format!("{layer}: {how}: {reach} {within}{above}")
 }
 
 /// Returns the fastest ways at a size; several if no interval tells them apart.

@@ -409,6 +409,7 @@ impl Campaign {
 fn spin_ns(name: &str) -> Option<f64> {
     match name.parse() {
         Ok(Wait::SpinFor(time)) => Some(time.as_nanos() as f64),
+        Ok(Wait::Block) => Some(0.0),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ pub struct Measuring {
     )]
     pub confidence: f64,
 
-    /// Limit the time for each layer
+    /// Limit the time for each layer, and for each way to wait of it
     ///
     /// Launches are shortened to fit into it, and none begins after it.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = max_time, help_heading = HOW_PRECISELY)]

@@ -79,9 +79,9 @@ pub struct SpinTimes {
 /// A time to spin before blocking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpinTime {
-    /// The way to wait, such as `spin:20us`.
+    /// The way to wait, such as `spin:20us`, or `block`.
     pub wait: String,
-    /// The time to spin.
+    /// The time to spin; 0 if the way blocks at once.
     pub spin_ns: f64,
     /// The smallest size that was measured.
     pub from_bytes: usize,

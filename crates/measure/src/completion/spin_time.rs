@@ -14,7 +14,7 @@ pub const NEAR: f64 = 1.05;
 
 impl SpinTimes {
     /// Returns the spin times of each layer that was measured by polling and with several or one of them.
-    /// `spin_ns` returns the time that a way to wait spins before it blocks, by its name.
+    /// `spin_ns` returns the time that a way to wait spins before it blocks, by its name: 0 if it blocks at once.
     pub fn of(results: &[LayerResult], spin_ns: impl Fn(&str) -> Option<f64>, confidence: f64) -> Vec<Self> {
         let all = Ways::of(results, confidence);
         all.iter()
@@ -30,12 +30,8 @@ impl SpinTimes {
         let reach = tried.iter().filter_map(|spin| spin.near_to_bytes).max();
         // Of several that reach as far the shortest one takes the least processor time.
         let best = tried.iter().position(|spin| reach.is_some() && spin.near_to_bytes == reach);
-        (!tried.is_empty()).then(|| Self {
-            layer: ways.layer.into(),
-            polling: ways.base.name.into(),
-            tried,
-            best,
-        })
+        let has_spun = tried.iter().any(|spin| spin.spin_ns > 0.0);
+        has_spun.then(|| Self { layer: ways.layer.into(), polling: ways.base.name.into(), tried, best })
     }
 }
 
@@ -113,6 +109,9 @@ mod tests {
     }
 
     fn spin_ns(name: &str) -> Option<f64> {
+        if name == "block" {
+            return Some(0.0);
+        }
         name.strip_prefix("spin:")?.strip_suffix("us")?.parse().ok().map(|us: f64| us * 1e3)
     }
 
@@ -133,13 +132,28 @@ mod tests {
         let [times] = &found[..] else { panic!("{found:?}") };
         let waits: Vec<_> = times.tried.iter().map(|spin| (&spin.wait[..], spin.near_to_bytes)).collect();
         // The size of 64 B is near polling with 1 us, but a smaller one is not.
-        let all =
-            [("spin:1us", None), ("spin:3us", Some(1)), ("spin:10us", Some(64)), ("spin:100us", Some(64))];
+        let all = [
+            ("block", None),
+            ("spin:1us", None),
+            ("spin:3us", Some(1)),
+            ("spin:10us", Some(64)),
+            ("spin:100us", Some(64)),
+        ];
         assert_eq!((&waits[..], &times.polling[..]), (&all[..], "spin"));
         let best = times.best().unwrap();
         assert_eq!((&best.wait[..], best.from_bytes, best.ratio_above), ("spin:10us", 1, None));
         assert!((best.near_ratio_at_most.unwrap() - 1.02).abs() < 1e-9, "{best:?}");
-        assert_eq!(times.tried[1].ratio_above, Some(2.0));
+        assert_eq!(times.tried[2].ratio_above, Some(2.0));
+    }
+
+    #[test]
+    fn blocking_at_once_is_the_best_where_it_is_near_polling() {
+        let found = of(&[
+            way("spin", [1000.0, 2000.0], 0.0),
+            way("spin:1us", [1000.0, 2000.0], 0.0),
+            way("block", [1020.0, 2020.0], 0.0),
+        ]);
+        assert_eq!(found[0].best().map(|best| (&best.wait[..], best.spin_ns)), Some(("block", 0.0)));
     }
 
     #[test]
