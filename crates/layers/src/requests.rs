@@ -111,7 +111,8 @@ impl<W: Wire> Requester for RealRequester<W> {
             if self.wire.has_moved() {
                 wait = PeerWait::new(self.wait);
             }
-            wait.after_empty_poll(|timeout| self.wire.block(timeout))?;
+            wait.after_empty_poll(|timeout| self.wire.block(timeout))
+                .or_else(|error| wait.while_moving(error, self.wire.transport()))?;
         }
         Ok(())
     }

@@ -156,7 +156,8 @@ impl AmInitiator {
         let mut wait = PeerWait::new(self.end.wait);
         while self.asked.saturating_sub(self.end.state.came) > left {
             if !self.end.poll()? {
-                wait.after_empty_poll(|timeout| self.end.block(timeout))?;
+                wait.after_empty_poll(|timeout| self.end.block(timeout))
+                    .or_else(|error| wait.while_moving(error, self.end.end.transport()))?;
             }
         }
         Ok(())

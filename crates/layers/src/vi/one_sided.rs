@@ -4,7 +4,7 @@
 //! An RDMA write at reliable reception completes when the bytes are in the target's memory. At the other levels
 //! its completion says less. A flush then sends an empty message behind the writes, which the target's process
 //! answers: messages and writes of a VI keep their order. At level unreliable that message, its answer or a notification may
-//! be lost. The initiator then asks again, with a number as immediate data, which the answer repeats.
+//! be lost or late. Each then has a number as immediate data, which the answer repeats, and the initiator asks again.
 
 use super::WINDOW;
 use super::descriptors::{filled, work};
@@ -19,7 +19,7 @@ use netdyno_measure::layer::{Initiator, LayerError};
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::onesided::data::{Access, Level, Operation};
 use netdyno_stack::vi::{
-    Consumer, Finished, Level as ViLevel, Operation as Descriptor, PieceId, Remote, Side, WireKind,
+    Consumer, Finished, Level as ViLevel, Operation as Descriptor, PieceId, Remote, Side, WireKind, Work,
 };
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const EMPTY: usize = WINDOW;
 const FIRST_RECEIVE: usize = EMPTY + 1;
 /// The number of posted receives: one for each operation in flight, and one more for the message of a flush.
 const RECEIVES: usize = WINDOW + 1;
-/// The immediate data of a write, which is no number of a repeated question.
+/// The immediate data of a write at a reliable level.
 const MARK: u32 = 0;
 /// Time without a completion after which the initiator of an unreliable VI asks again.
 const ASK_AFTER: Duration = Duration::from_millis(50);
@@ -44,6 +44,8 @@ pub(super) struct ViOneSided {
     wait: Wait,
     /// The memory that puts read and gets write.
     local: PieceId,
+    /// The empty message.
+    empty: Work,
     /// The memory that the peer may write to and read.
     open: PieceId,
     largest: usize,
@@ -69,9 +71,9 @@ impl ViOneSided {
             consumer.describe(descriptor, &receive);
             consumer.post(vi, Side::Receive, descriptor).map_err(LayerError::new)?;
         }
-        let mut end = Self { link: Link { consumer, vi }, level, wait, local, open, largest };
-        end.describe_empty(None);
-        Ok(end)
+        let empty = work(&consumer, Descriptor::Send, (local, 0, 0), None);
+        consumer.describe(EMPTY, &empty);
+        Ok(Self { link: Link { consumer, vi }, level, wait, local, empty, open, largest })
     }
 
     /// Returns the key of the memory that the peer may access.
@@ -79,10 +81,14 @@ impl ViOneSided {
         key::write(self.link.consumer.remote(self.open, 0))
     }
 
-    /// Describes the empty message.
-    fn describe_empty(&mut self, number: Option<u32>) {
-        let empty = work(&self.link.consumer, Descriptor::Send, (self.local, 0, 0), number);
-        self.link.consumer.describe(EMPTY, &empty);
+    /// Sends the empty message. Only an unreliable one tells its number.
+    #[inline(always)]
+    fn send_empty(&mut self, number: u32) -> Result<(), LayerError> {
+        if self.level == Level::Unreliable {
+            self.empty.immediate = Some(number);
+            self.link.consumer.describe(EMPTY, &self.empty);
+        }
+        self.post_send(EMPTY)
     }
 
     #[inline(always)]
@@ -99,8 +105,8 @@ impl ViOneSided {
         Ok(done.map(|Finished { descriptor, .. }| descriptor))
     }
 
-    /// Takes a message or the notification of a write, and posts its receive again. Returns its number, if there was
-    /// one.
+    /// Takes a message or the notification of a write, and posts its receive again. Returns its number, if anything was
+    /// there.
     #[inline(always)]
     fn take_receive(&mut self) -> Result<Option<u32>, LayerError> {
         let Link { consumer, vi } = &mut self.link;
@@ -119,16 +125,10 @@ impl Responder for ViTarget {
     fn answer(&mut self) -> Result<bool, LayerError> {
         let Self(target) = self;
         let Some(number) = target.take_receive()? else { return Ok(false) };
-        if number != MARK {
-            target.describe_empty(Some(number));
-        }
-        target.post_send(EMPTY)?;
+        target.send_empty(number)?;
         let mut wait = PeerWait::new(target.wait);
         while target.take_sent()?.is_none() {
             wait.after_empty_poll(|timeout| target.link.sleep(timeout))?;
-        }
-        if number != MARK {
-            target.describe_empty(None);
         }
         Ok(true)
     }
@@ -144,34 +144,33 @@ pub(super) struct ViInitiator {
     remote: Remote,
     time: RealTime,
     operation: Operation,
+    /// The work of the operation.
+    work: Work,
     /// Operations that were posted, and those whose descriptor is complete.
     posted: u64,
     completed: u64,
-    /// Answers of the target that are awaited, and those that have come.
+    /// Questions to the target, and those that are answered or lost. The number of a question is its place among them.
     asked: u64,
     answered: u64,
     /// Whether the descriptor of the empty message is in use.
     is_asking: bool,
-    /// The number of the last question that was asked again, and what had been asked by then.
-    repeated: u32,
-    asked_then: u64,
 }
 
 impl ViInitiator {
     /// Returns the initiator of operations on the target's memory. Calibrates the clock.
     pub(super) fn new(end: ViOneSided, remote: Remote) -> Self {
+        let work = end.empty.clone();
         Self {
             end,
             remote,
             time: RealTime::calibrate(),
             operation: Operation::Put,
+            work,
             posted: 0,
             completed: 0,
             asked: 0,
             answered: 0,
             is_asking: false,
-            repeated: MARK,
-            asked_then: 0,
         }
     }
 
@@ -185,11 +184,11 @@ impl ViInitiator {
             None => {}
         }
         let answer = if self.asked == self.answered { None } else { self.end.take_receive()? };
-        match answer {
-            Some(MARK) => self.answered += 1,
-            // What was asked before has been answered or is lost.
-            Some(number) if number == self.repeated => self.answered = self.answered.max(self.asked_then),
-            Some(_) | None => {}
+        if let Some(number) = answer {
+            self.answered += match self.end.level {
+                Level::Unreliable => newly_answered(number, self.asked, self.answered),
+                Level::Delivery | Level::Reception => 1,
+            };
         }
         Ok(sent.is_some() || answer.is_some())
     }
@@ -200,14 +199,9 @@ impl ViInitiator {
         if self.is_asking || self.asked == self.answered {
             return Ok(());
         }
-        self.repeated = self.repeated.wrapping_add(1).max(MARK + 1);
-        self.asked_then = self.asked;
-        self.end.describe_empty(Some(self.repeated));
-        self.end.post_send(EMPTY)?;
+        self.end.send_empty(self.asked as u32)?;
         self.is_asking = true;
-        self.until(|all| !all.is_asking)?;
-        self.end.describe_empty(None);
-        Ok(())
+        self.until(|all| !all.is_asking)
     }
 
     /// Makes progress until `is_done`.
@@ -217,8 +211,9 @@ impl ViInitiator {
         let mut patience = ASK_AFTER;
         while !is_done(self) {
             if !self.progress()? {
-                let waited = wait.after_empty_poll(|timeout| self.end.link.sleep(timeout));
-                waited.map_err(|error| explained(error, self.end.level))?;
+                wait.after_empty_poll(|timeout| self.end.link.sleep(timeout))
+                    .or_else(|error| wait.while_moving(error, self.end.link.transport()))
+                    .map_err(|error| explained(error, self.end.level))?;
                 if self.end.level == Level::Unreliable && wait.has_lasted(patience) {
                     patience += ASK_AFTER;
                     self.ask_again()?;
@@ -233,6 +228,13 @@ impl ViInitiator {
     fn has_room(&self) -> bool {
         self.posted - self.completed < WINDOW as u64 && self.asked - self.answered < WINDOW as u64
     }
+}
+
+/// Returns how many of the questions that are open an answer with this number ends: that question, and those before it,
+/// which have been answered or are lost. An answer that is late ends none.
+fn newly_answered(number: u32, asked: u64, answered: u64) -> u64 {
+    let ended = u64::from(number.wrapping_sub(answered as u32));
+    if ended <= asked - answered { ended } else { 0 }
 }
 
 /// Says what may have happened at a level at which nothing is sent again.
@@ -272,8 +274,8 @@ impl Initiator for ViInitiator {
         };
         self.operation = operation;
         let consumer = &mut self.end.link.consumer;
-        let described = work(consumer, descriptor, (self.end.local, 0, bytes), immediate);
-        (0..WINDOW).for_each(|at| consumer.describe(at, &described));
+        self.work = work(consumer, descriptor, (self.end.local, 0, bytes), immediate);
+        (0..WINDOW).for_each(|at| consumer.describe(at, &self.work));
         Ok(())
     }
 
@@ -288,9 +290,16 @@ impl Initiator for ViInitiator {
     #[inline(always)]
     fn start(&mut self) -> Result<(), LayerError> {
         self.until(Self::has_room)?;
-        self.end.post_send((self.posted % WINDOW as u64) as usize)?;
+        let descriptor = (self.posted % WINDOW as u64) as usize;
+        if self.operation == Operation::PutNotify {
+            self.asked += 1;
+            if self.end.level == Level::Unreliable {
+                self.work.immediate = Some(self.asked as u32);
+                self.end.link.consumer.describe(descriptor, &self.work);
+            }
+        }
+        self.end.post_send(descriptor)?;
         self.posted += 1;
-        self.asked += u64::from(self.operation == Operation::PutNotify);
         Ok(())
     }
 
@@ -303,14 +312,31 @@ impl Initiator for ViInitiator {
     fn flush(&mut self) -> Result<(), LayerError> {
         if self.operation == Operation::Put && self.end.level != Level::Reception {
             self.until(|all| !all.is_asking)?;
-            self.end.post_send(EMPTY)?;
-            self.is_asking = true;
             self.asked += 1;
+            self.end.send_empty(self.asked as u32)?;
+            self.is_asking = true;
         }
         self.until(|all| all.completed == all.posted && all.answered == all.asked && !all.is_asking)
     }
 
     fn transport(&self) -> Option<Transport> {
         self.end.link.transport()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newly_answered;
+
+    #[test]
+    fn an_answer_ends_its_question_and_those_before_but_a_late_one_ends_none() {
+        // The answer, the questions so far, and those of them that are answered.
+        let cases = [(6, 9, 5, 1), (9, 9, 5, 4), (5, 9, 5, 0), (3, 9, 5, 0), (10, 9, 5, 0)];
+        for (number, asked, answered, ended) in cases {
+            assert_eq!(newly_answered(number, asked, answered), ended, "{number} of {asked}");
+        }
+        let many = u64::from(u32::MAX);
+        assert_eq!(newly_answered(1, many + 2, many), 2);
+        assert_eq!(newly_answered(u32::MAX - 1, many + 2, many), 0);
     }
 }

@@ -96,11 +96,9 @@ impl ViRequests {
         let Link { consumer, vi } = &mut self.link;
         consumer.post(*vi, Side::Send, descriptor).map_err(LayerError::new)?;
         let mut wait = PeerWait::new(self.wait);
-        while consumer.done(*vi, Side::Send).map_err(LayerError::new)?.is_none() {
-            wait.after_empty_poll(|timeout| {
-                consumer.sleep(timeout);
-                Ok(())
-            })?;
+        while self.link.consumer.done(self.link.vi, Side::Send).map_err(LayerError::new)?.is_none() {
+            wait.after_empty_poll(|timeout| self.link.sleep(timeout))
+                .or_else(|error| wait.while_moving(error, self.link.transport()))?;
         }
         Ok(())
     }
