@@ -34,7 +34,8 @@ pub fn serve(layer: Layer, bind: SocketAddr) -> Result<(), Fault> {
         return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
     }
     let failed = |error: LayerError| Fault::Failed(format!("{layer}: {error}"));
-    let half = half::open(layer, Role::Replier, options(layer, bind)).map_err(failed)?;
+    let half = half::open(layer, Role::Replier, options(layer, bind))
+        .map_err(|error| Fault::BadInput(format!("{layer}: {error}")))?;
     let address = String::from_utf8_lossy(&half.address()).into_owned();
     let mut replier = half.replier(ANY_CLIENT).map_err(failed)?;
     let interrupt = Interrupt::catch()?;

@@ -8,6 +8,7 @@ pub mod orders;
 pub mod origin;
 mod pair;
 pub mod peak;
+mod simulated;
 mod start;
 pub mod trial;
 pub mod worker;
@@ -16,7 +17,6 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use bench::{Bench, Launched};
 use end::End;
-use netdyno_layers::sim;
 use netdyno_measure::task::Task;
 use pair::Pair;
 
@@ -30,13 +30,9 @@ impl Bench {
     ) -> Result<Launched, Fault> {
         let failed =
             |text: String| Fault::Failed(format!("{}, launch {}: {text}", self.layer, task.launch() + 1));
-        if let Some(truth) = self.truth {
-            interrupt.check()?;
-            let data = sim::launch(truth, self.size_bytes, task, progress);
-            return data.map(Launched::from).map_err(|error| failed(error.0));
-        }
-        let launched = match task {
-            Task::Contention(plan) => crowd::launch(self, plan, interrupt, progress),
+        let launched = match (self.truth, task) {
+            (Some(truth), _) => simulated::launch((truth, self.size_bytes), task, interrupt, progress),
+            (None, Task::Contention(plan)) => crowd::launch(self, plan, interrupt, progress),
             _ => Pair::launch(self, task, interrupt).and_then(|pair| pair.measure(self, task, progress)),
         };
         launched.map_err(|end| match end {

@@ -122,3 +122,21 @@ fn a_signal_ends_an_output_that_nobody_reads() {
     }
     assert_eq!(child.wait().unwrap().signal(), Some(15));
 }
+
+/// A launch over simulated interfaces once ended no signal, and this one takes minutes.
+#[test]
+fn a_signal_ends_a_simulation() {
+    let truth = "o_s=17ns,o_r=1ns,g=289ns,L=356520ns,G=0.01279ns/B,capacity=1000";
+    let args = ["contention", "--over", "sim", "--procs", "64", "--size", "4095", "--truth", truth];
+    let mut child = netdyno(&args).stderr(Stdio::null()).spawn().unwrap();
+    let simulates = |child: &Child| {
+        let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+        let mut names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        names.any(|name| name.trim_end() == "simulation")
+    };
+    while !simulates(&child) {
+        sleep(SHORTLY);
+    }
+    send("TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}

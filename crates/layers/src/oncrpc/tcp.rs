@@ -17,7 +17,8 @@ use std::time::Duration;
 
 /// Rounds of a server between two looks for new connections.
 const ROUNDS_PER_LOOK: u32 = 256;
-/// Connections of a server beyond those of its own clients. Further ones are closed at once.
+/// Connections of a server beyond those of its own clients. A further one takes the place of the one that has been silent
+/// for longest.
 const OTHER_CONNECTIONS: usize = 8;
 
 /// A client's connection.
@@ -100,6 +101,8 @@ pub(super) struct TcpServer {
     next: usize,
     /// Rounds until the next look for new connections.
     rounds: u32,
+    /// Connections and calls so far.
+    events: u64,
     service: Service,
     /// Sets up each new connection.
     set_up: fn(&TcpStream) -> Result<(), LayerError>,
@@ -114,6 +117,8 @@ struct Connection {
     rest: Vec<u8>,
     /// Bytes of it that were sent.
     sent: usize,
+    /// The event at which it was last heard.
+    heard: u64,
 }
 
 /// The connection is of no use any more.
@@ -134,6 +139,7 @@ impl TcpServer {
             most: clients + OTHER_CONNECTIONS,
             next: 0,
             rounds: 0,
+            events: 0,
             service: Service::new(largest),
             set_up,
             largest,
@@ -144,13 +150,25 @@ impl TcpServer {
     fn accept(&mut self) {
         self.rounds = ROUNDS_PER_LOOK;
         while let Ok((stream, _)) = self.listener.accept() {
-            if self.connections.len() < self.most
-                && let Ok(stream) = prepare(stream)
+            if let Ok(stream) = prepare(stream)
                 && (self.set_up)(&stream).is_ok()
             {
+                self.make_room();
+                self.events += 1;
                 let records = Records::new(longest_call(self.largest));
-                self.connections.push(Connection { stream, records, rest: Vec::new(), sent: 0 });
+                let heard = self.events;
+                self.connections.push(Connection { stream, records, rest: Vec::new(), sent: 0, heard });
             }
+        }
+    }
+
+    /// Closes the connection that has been silent for longest, if there is no room for one more.
+    fn make_room(&mut self) {
+        let silent = self.connections.iter().enumerate().min_by_key(|(_, connection)| connection.heard);
+        if let Some((at, _)) = silent
+            && self.connections.len() >= self.most
+        {
+            drop(self.connections.swap_remove(at));
         }
     }
 }
@@ -200,6 +218,8 @@ impl Responder for TcpServer {
             self.next = if self.next < self.connections.len() { self.next } else { 0 };
             match self.connections[self.next].answer(&mut self.service) {
                 Ok(true) => {
+                    self.events += 1;
+                    self.connections[self.next].heard = self.events;
                     self.next += 1;
                     return Ok(true);
                 }

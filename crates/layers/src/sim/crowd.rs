@@ -2,6 +2,7 @@
 //! processes in real time measures their requesters, one call at a time. The requester whose time is the
 //! earliest makes the next call.
 
+use super::check_time;
 use super::time::in_virtual_time;
 use netdyno_measure::contention::data::CrowdData;
 use netdyno_measure::contention::direct::{CrowdPlan, direct};
@@ -85,6 +86,7 @@ in_virtual_time!(SimMember<'_>, crowd, rank);
 
 impl Member for SimMember<'_> {
     fn issue(&mut self, peer: usize) -> Result<bool, LayerError> {
+        check_time(self.crowd.now_ps(self.rank))?;
         Ok(self.crowd.issue(self.rank, peer))
     }
 

@@ -22,7 +22,7 @@ pub fn launch(
             OneSided(SimInitiator::new(truth, task.seed())).measure(task, progress)
         }
         Task::Registration(plan) => Memory(SimRegistrar::new(truth, plan.seed)).measure(task, progress),
-        Task::Breakdown(plan) => Parts(SimParts::of(&truth, plan.seed)).measure(task, progress),
+        Task::Breakdown(plan) => Parts(SimParts::of(&truth, size_bytes, plan.seed)).measure(task, progress),
         _ => {
             let mut requester = SimRequester::new(truth, task.seed());
             requester.set_sizes(size_bytes, size_bytes)?;

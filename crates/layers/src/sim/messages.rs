@@ -1,7 +1,7 @@
 //! Messages of two simulated processes.
 
 use super::time::{PS_PER_NS, in_virtual_time};
-use super::{LARGEST_MESSAGE, stuck};
+use super::{LARGEST_MESSAGE, check_time, stuck};
 use netdyno_measure::layer::{LayerError, Messenger};
 use netdyno_measure::order::Order;
 use netdyno_protocol::sim::{Message, Messages, Truth};
@@ -40,6 +40,7 @@ impl Messenger for SimMessenger {
     }
 
     fn post_send(&mut self, slot: usize, bytes: usize, order: Order) -> Result<(), LayerError> {
+        check_time(self.messages.now_ps())?;
         let (answers, answer_bytes) = (order.answers.into(), order.bytes as usize);
         self.messages.post_send(slot, Message { bytes, answers, answer_bytes });
         Ok(())

@@ -1,7 +1,7 @@
 //! One-sided operations over simulated interfaces.
 
 use super::time::in_virtual_time;
-use super::{LARGEST_MESSAGE, stuck};
+use super::{LARGEST_MESSAGE, check_time, stuck};
 use netdyno_measure::layer::{Initiator, LayerError};
 use netdyno_measure::onesided::data::Operation;
 use netdyno_protocol::sim::{Access, OneSided, Truth};
@@ -53,6 +53,7 @@ impl Initiator for SimInitiator {
     }
 
     fn start(&mut self) -> Result<(), LayerError> {
+        check_time(self.one_sided.now_ps())?;
         self.one_sided.start(self.access, self.bytes);
         Ok(())
     }

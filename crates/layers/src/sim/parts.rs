@@ -1,5 +1,6 @@
 //! Operations in parts over a simulated interface: each consists of known steps, and of a rest that no step explains.
 
+use super::check_time;
 use super::time::in_virtual_time;
 use netdyno_measure::breakdown::anatomy::{Anatomy, Table};
 use netdyno_measure::layer::{Dissected, LayerError};
@@ -29,19 +30,21 @@ impl KnownOperation {
         Self { name: name.into(), steps, rest_ps: whole_ps.saturating_sub(explained) }
     }
 
-    /// Returns the operations of an interface. Their steps are fixed shares of its overheads.
-    fn of_truth(truth: &Truth) -> Vec<Self> {
-        let trip_ps = 2 * (truth.o_s_ps + truth.l_ps + truth.o_r_ps);
+    /// Returns the operations of an interface on messages of `size_bytes`. Their steps are fixed shares of its overheads.
+    fn of_truth(truth: &Truth, size_bytes: usize) -> Vec<Self> {
+        let (send_ps, receive_ps) = (truth.o_s_of(size_bytes), truth.o_r_of(size_bytes));
+        let way_ps = truth.l_of(size_bytes) + truth.data_of(size_bytes);
+        let trip_ps = 2 * (send_ps + way_ps + receive_ps);
         let of_trip = |ps: u64| 2.0 * ps as f64 / trip_ps.max(1) as f64;
         vec![
             Self::of_shares(
                 "send request",
-                truth.o_s_ps,
+                send_ps,
                 &[("format", 0.2), ("copy", 0.3), ("checksum", 0.1), ("flow control", 0.35)],
             ),
             Self::of_shares(
                 "handle request",
-                truth.o_r_ps,
+                receive_ps,
                 &[("check", 0.3), ("flow control", 0.3), ("dispatch", 0.35)],
             ),
             Self::of_shares("poll in vain", truth.o_poll_ps, &[]),
@@ -49,9 +52,9 @@ impl KnownOperation {
                 "round trip",
                 trip_ps,
                 &[
-                    ("2 sends", of_trip(truth.o_s_ps)),
-                    ("2 ways", of_trip(truth.l_ps)),
-                    ("2 receives", of_trip(truth.o_r_ps)),
+                    ("2 sends", of_trip(send_ps)),
+                    ("2 ways", of_trip(way_ps)),
+                    ("2 receives", of_trip(receive_ps)),
                 ],
             ),
         ]
@@ -89,9 +92,9 @@ pub struct SimParts {
 }
 
 impl SimParts {
-    /// Returns the operations of an interface. `seed` seeds the noise.
-    pub fn of(truth: &Truth, seed: u64) -> Self {
-        Self::new(KnownOperation::of_truth(truth), truth.noise, seed)
+    /// Returns the operations of an interface on messages of `size_bytes`. `seed` seeds the noise.
+    pub fn of(truth: &Truth, size_bytes: usize, seed: u64) -> Self {
+        Self::new(KnownOperation::of_truth(truth, size_bytes), truth.noise, seed)
     }
 
     /// Returns these operations.
@@ -131,6 +134,7 @@ impl Dissected for SimParts {
     fn make(&mut self, nth: usize, count: u64) -> Result<Vec<u64>, LayerError> {
         let &(operation, made) =
             self.rungs.get(nth).ok_or_else(|| LayerError(format!("there is no run {nth}")))?;
+        check_time(self.simulated.now_ps())?;
         let operation = &self.operations[operation];
         let began = self.simulated.now_ps();
         for _ in 0..count {

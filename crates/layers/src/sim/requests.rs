@@ -1,7 +1,7 @@
 //! Requests and replies over a simulated interface.
 
 use super::time::{PS_PER_NS, in_virtual_time};
-use super::{LATEST_PS, stuck};
+use super::{check_time, stuck};
 use netdyno_measure::layer::{LayerError, Requester, SizedRequester};
 use netdyno_measure::processor_time::{Accounts, CpuTimes, MachineAccount, ProcessTimes, SideAccount};
 use netdyno_protocol::sim::{Interface, ProcessorTime, Truth};
@@ -23,11 +23,7 @@ in_virtual_time!(SimRequester, interface);
 
 impl Requester for SimRequester {
     fn issue(&mut self) -> Result<bool, LayerError> {
-        if self.interface.now_ps() > LATEST_PS {
-            return Err(LayerError::new(
-                "virtual time is over, after 53 days: choose smaller messages or shorter times in --truth",
-            ));
-        }
+        check_time(self.interface.now_ps())?;
         Ok(self.interface.issue())
     }
 

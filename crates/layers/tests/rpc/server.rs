@@ -174,6 +174,28 @@ fn a_client_that_breaks_the_protocol_disturbs_no_other() {
     });
 }
 
+/// They once kept all places for ever.
+#[test]
+fn silent_connections_lock_nobody_out() {
+    let unused = udp_client(SOON).local_addr().unwrap();
+    with_server(Layer::OncRpcTcp, unused, |server| {
+        let null = record(&words(&[7, 0, 2, PROGRAM, 1, 0, 0, 0, 0, 0]), 100);
+        let call = |stream: &mut TcpStream| {
+            stream.write_all(&null).unwrap();
+            stream.read_exact(&mut [0; 28]).unwrap();
+        };
+        let mut good = tcp_client(server);
+        call(&mut good);
+        let mut silent = Vec::new();
+        for _ in 0..3 {
+            silent.extend((0..7).map(|_| tcp_client(server)));
+            call(&mut tcp_client(server));
+            // The one that calls keeps its place.
+            call(&mut good);
+        }
+    });
+}
+
 /// The server keeps what the socket does not take, and goes on with other clients.
 #[test]
 fn a_client_that_reads_late_gets_all_replies() {

@@ -136,15 +136,12 @@ impl BulkLaunches<'_> {
         SizeFigures {
             size_bytes,
             // If the bursts contradict each other, the rate is that of one whole burst.
-            streaming: self.rate(
-                self.estimates.iter().map(|sizes| {
-                    bytes / if self.contradicts(at) { sizes[at].bound } else { sizes[at].steady }
-                }),
-            ),
-            single: self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].one_way)),
-            transferred: transfer
-                .value_ns
-                .map(|_| self.rate(self.estimates.iter().map(|sizes| bytes / sizes[at].transfer))),
+            streaming: match self.contradicts(at) {
+                true => Self::rate(bytes, self.figure(at, |e| e.bound)),
+                false => Self::rate(bytes, self.figure(at, |e| e.steady)),
+            },
+            single: Self::rate(bytes, self.figure(at, |e| e.one_way)),
+            transferred: transfer.value_ns.map(|_| Self::rate(bytes, self.figure(at, |e| e.transfer))),
             T,
             transfer,
             o_s,

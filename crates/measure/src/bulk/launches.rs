@@ -6,7 +6,7 @@ use super::record::Bandwidth;
 use crate::figure::Figure;
 use crate::logp::data::Burst;
 use crate::record::parameter::Parameter;
-use crate::stats::{Confidence, deviation_of_neighbours, median};
+use crate::stats::{Confidence, Interval, deviation_of_neighbours, median};
 use crate::steady::{self, Overheads, Varying};
 
 const NS_PER_S: f64 = 1e9;
@@ -68,10 +68,14 @@ impl<'a> BulkLaunches<'a> {
         figure.parameter(samples, count)
     }
 
-    /// Returns a rate in bytes per second from bytes per nanosecond of each launch.
-    pub(super) fn rate(&self, bytes_per_ns: impl Iterator<Item = f64>) -> Bandwidth {
-        let figure = self.over(bytes_per_ns.map(|rate| rate * NS_PER_S));
-        Bandwidth { value_bytes_per_s: figure.value, ci_bytes_per_s: figure.ci }
+    /// Returns the rate of so many bytes in a time. An interval that reaches 0 tells no largest rate.
+    pub(super) fn rate(bytes: f64, time_ns: Figure) -> Bandwidth {
+        let per_s = |ns: f64| bytes / ns * NS_PER_S;
+        let ci = time_ns.ci.filter(|ci| ci.lo > 0.0);
+        Bandwidth {
+            value_bytes_per_s: per_s(time_ns.value),
+            ci_bytes_per_s: ci.map(|ci| Interval { lo: per_s(ci.hi), hi: per_s(ci.lo) }),
+        }
     }
 
     /// Reports that the bursts at the size `at` contradict each other.

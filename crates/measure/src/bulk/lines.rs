@@ -10,6 +10,8 @@ use super::record::{Change, Classic, Linear, Segment, SizeFigures};
 use crate::record::parameter::{PerByte, Status};
 use crate::stats::Interval;
 
+/// A slope needs a size that is at least so many times another one: the noise of g(n) is then five times as large in it.
+const FAR_APART: f64 = 1.25;
 /// A distance of g(n) from a line below this share of g(n) is noise, even if the interval is narrower.
 const NOISE_OF_GAP: f64 = 0.002;
 
@@ -69,6 +71,11 @@ impl BulkLaunches<'_> {
         let measured: Vec<usize> =
             all.iter().copied().filter(|&at| sizes[at].g.status == Status::Measured).collect();
         let straight = &measured[self.last_bend(sizes, &measured)..];
+        // Sizes that lie near each other show the noise of g(n), not its slope.
+        let straight = match straight {
+            [.., last] if !self.are_far_apart(straight) => std::slice::from_ref(last),
+            _ => straight,
+        };
         Segment {
             from_bytes: self.sizes[from],
             to_bytes: self.sizes[to],
@@ -80,6 +87,13 @@ impl BulkLaunches<'_> {
             steady: self.linear(&all, |e| e.steady),
             g: (straight.len() > 1).then(|| self.linear(straight, |e| e.steady)),
         }
+    }
+
+    /// Reports that the largest one of these sizes is far from the smallest one.
+    fn are_far_apart(&self, at: &[usize]) -> bool {
+        at.first()
+            .zip(at.last())
+            .is_some_and(|(&first, &last)| self.sizes[last] as f64 >= FAR_APART * self.sizes[first] as f64)
     }
 
     /// Returns the index in `measured` at which the last straight line of g(n) begins. From some size on
@@ -140,7 +154,7 @@ impl BulkLaunches<'_> {
         let slope = self.over(lines.iter().map(|l| l.slope));
         // A line that does not rise has no peak rate.
         let rises = slope.value > 0.0;
-        let R_inf = Some(self.rate(lines.iter().map(|l| l.slope.recip()))).filter(|_| rises);
+        let R_inf = rises.then(|| Self::rate(1.0, slope));
         let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
         let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes, of)));
         let small_bytes = self.sizes[0];

@@ -119,6 +119,10 @@ fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters
     // The histogram has a resolution of 0.1 %, too coarse for its extremes.
     let least = launches.data.iter().map(|l| l.rtt.min_ns).fold(f64::INFINITY, f64::min);
     let most = launches.data.iter().map(|l| l.rtt.max_ns).fold(f64::NEG_INFINITY, f64::max);
+    // Older records lack them.
+    if most > 0.0 {
+        rtt.quantiles_ns.values_mut().for_each(|ns| *ns = ns.max(least).min(most));
+    }
     rtt.quantiles_ns.extend([("min".to_owned(), least), ("max".to_owned(), most)]);
 
     let issue_bursts =

@@ -200,7 +200,7 @@ pub fn breakdown_layer(name: &str, truth: &str, launches: usize) -> LayerResult 
     let launches: Vec<BreakdownLaunch> = (0..launches)
         .map(|launch| {
             let plan = BreakdownPlan { launch, shape: shape.clone(), budget_ns: 1e7, seed: launch as u64 };
-            let mut layer = SimParts::of(&truth, launch as u64);
+            let mut layer = SimParts::of(&truth, 32, launch as u64);
             let data = breakdown::pattern::run(&mut layer, &plan, &mut |_| {}).expect("a launch");
             shape = Some(data.shape.clone());
             data
