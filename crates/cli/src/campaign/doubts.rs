@@ -6,10 +6,14 @@ use netdyno_clock::place::Distance;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::logp::data::Transport;
 use netdyno_measure::record::Doubt;
+use netdyno_measure::show::Number;
 use netdyno_measure::task::Data;
 use netdyno_protocol::dial::profile::Profile;
 use netdyno_protocol::faults::Faults;
 use std::net::SocketAddr;
+
+/// A run that takes more than this many times its time is worth a warning.
+const OVER_TIME: f64 = 2.0;
 
 pub fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
     let text = format!("signal {signal} interrupted the run after {launches} launches of each layer");
@@ -19,6 +23,16 @@ pub fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
 pub fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
     let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
     (launches < asked_for).then(|| Doubt::new("fewer_launches", text))
+}
+
+/// Warns that the run took far more than its time: `passed` is the time that it took as a share of it.
+pub fn over_time_doubt(passed: f64) -> Option<Doubt> {
+    let text = format!(
+        "the run took {} times its --max-time, because each launch measures everything at least once: give more, or choose \
+         smaller sizes",
+        Number(passed)
+    );
+    (passed > OVER_TIME).then(|| Doubt::new("over_time", text))
 }
 
 pub fn faults_doubt(faults: Faults) -> Doubt {

@@ -26,8 +26,8 @@ use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
 use benches::{bench, named_waits, openable, waits};
 use doubts::{
-    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, other_machines, placement_doubt,
-    repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
+    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, other_machines, over_time_doubt,
+    placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -242,6 +242,7 @@ impl Campaign {
             Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
+        doubts.extend(over_time_doubt(schedule.passed(Instant::now())));
         let strata = strata(&runs);
         doubts.extend(strata.doubt());
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;

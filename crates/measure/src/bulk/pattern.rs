@@ -15,7 +15,7 @@
 //! A figure that is precise enough is not measured again: the time goes to figures with wide intervals.
 
 use super::data::{BulkLaunch, BulkShape, BulkSizeData, BulkSizeShape, Direction};
-use super::search;
+use super::search::{self, is_long};
 use super::signature::{self, SignaturePlan};
 use crate::bench::{Bench, is_known};
 use crate::layer::{LayerError, SizedRequester};
@@ -36,6 +36,8 @@ const SETTLING_NS: f64 = 2e6;
 /// The messages in the longest burst: at least, and at most unless the pipeline is deeper.
 const LONGEST_AT_LEAST: usize = 8;
 const LONGEST_USUALLY: usize = 1024;
+/// The messages in the longest burst of long messages, at least.
+const LONGEST_OF_LONG: usize = 4;
 /// The longest burst lasts about this long.
 const BURST_NS: f64 = 1e6;
 /// A burst for a deep pipeline lasts at most about this long.
@@ -169,7 +171,7 @@ fn choose<R: SizedRequester>(
     progress(0.1);
     bench.set_sizes(SMALL, SMALL, found.rest_ns)?;
     let o_r_small_ns = pilot_receive(bench)?;
-    let o_poll_ns = few(|| bench.empty_poll(TOGETHER))?;
+    let o_poll_ns = few(bench, |bench| bench.empty_poll(TOGETHER))?;
     let mut sizes = Vec::with_capacity(found.sizes.len());
     for (nth, &size) in found.sizes.iter().enumerate() {
         let done = 0.1 + 0.1 * nth as f64 / found.sizes.len() as f64;
@@ -183,7 +185,7 @@ fn choose<R: SizedRequester>(
 
 /// Returns the time of a receive at the current sizes, after staying away.
 fn pilot_receive<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<f64, LayerError> {
-    few(|| {
+    few(bench, |bench| {
         let away = bench.round_trip()?;
         let away = bench.layer.work(AWAY_ROUND_TRIPS * away);
         Ok(bench.receive_after(away)?.0)
@@ -201,9 +203,15 @@ fn aim<R: SizedRequester>(
     bench.set_transfer(direction.transfer(), (request, reply), rest_ns)
 }
 
-/// Returns the median of a few values.
-fn few(mut one: impl FnMut() -> Result<f64, LayerError>) -> Result<f64, LayerError> {
-    let values: Vec<f64> = (0..5).map(|_| one()).collect::<Result<_, _>>()?;
+/// Returns the median of a few values, or of fewer long ones.
+fn few<'a, R: SizedRequester>(
+    bench: &mut Bench<'a, R>,
+    mut one: impl FnMut(&mut Bench<'a, R>) -> Result<f64, LayerError>,
+) -> Result<f64, LayerError> {
+    let mut values = Vec::new();
+    while values.len() < 5 && !is_long(bench, values.iter().sum()) {
+        values.push(one(bench)?);
+    }
     Ok(median(values))
 }
 
@@ -223,11 +231,11 @@ fn choose_for<R: SizedRequester>(
     goes_on: impl FnMut(),
 ) -> Result<BulkSizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
-    let both_ways_ns = few(|| bench.round_trip())?;
+    let both_ways_ns = few(bench, |bench| bench.round_trip())?;
     aim(bench, direction, size_bytes, rest_ns)?;
     let window = bench.layer.max_window();
-    let rtt_ns = few(|| bench.round_trip())?;
-    let o_s_ns = few(|| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(steady::SHORTEST_NS);
+    let rtt_ns = few(bench, |bench| bench.round_trip())?;
+    let o_s_ns = few(bench, |bench| Ok(bench.requests_alone(1)? - bench.timer_ns))?.max(steady::SHORTEST_NS);
     let o_r_ns = match direction {
         Direction::Store => o_r_small_ns,
         Direction::Get => pilot_receive(bench)?,
@@ -239,7 +247,8 @@ fn choose_for<R: SizedRequester>(
     let busy_ns = o_s_ns + o_r_ns;
     let overheads = Overheads { o_s_ns, o_r_ns };
     let unpolled = steady::unpolled(o_poll_ns, overheads, plateau_ns, depth);
-    let usual = ((BURST_NS / plateau_ns) as usize).clamp(LONGEST_AT_LEAST, LONGEST_USUALLY);
+    let least = if is_long(bench, plateau_ns) { LONGEST_OF_LONG } else { LONGEST_AT_LEAST };
+    let usual = ((BURST_NS / plateau_ns) as usize).clamp(least, LONGEST_USUALLY);
     let deep = (steady::BURST_OVER_DEPTH * depth.max(unpolled)).min(LONGEST_AT_MOST);
     let longest = (1 << usual.ilog2()).max(deep.next_power_of_two());
     // With a delay of o_s + o_r, the requests issued before the first reply are no more than fit on the

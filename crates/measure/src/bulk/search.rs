@@ -22,8 +22,10 @@ const OVERDUE: f64 = 4.0;
 /// The smallest and the largest number of round trips of a probed size, and the time for them.
 const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
-/// The smallest number of round trips once the launch's time budget has passed.
+/// The smallest number of long round trips, and of all once the launch's time budget has passed.
 const TRIPS_OVERDUE: usize = 3;
+/// A time in real time is long from here on: what takes so long is measured less often.
+const LONG_NS: f64 = 20e6;
 
 /// Largest window of the pilot streams, which compare the gap of the smallest size with its round trip.
 const PILOT_WINDOW_AT_MOST: usize = 64;
@@ -109,10 +111,16 @@ fn rest_of_smallest<R: SizedRequester>(
 fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), LayerError> {
     // The first round trip after a change of sizes is not representative.
     let first = bench.round_trip()?;
-    let least = if bench.is_overdue(1.0) { TRIPS_OVERDUE } else { TRIPS.0 };
+    let is_short_of_time = bench.is_overdue(1.0) || is_long(bench, first);
+    let least = if is_short_of_time { TRIPS_OVERDUE } else { TRIPS.0 };
     let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(least, TRIPS.1);
     let trips: Vec<f64> = (0..count).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
     Ok(median_and_error(trips))
+}
+
+/// Reports whether a time is so long that what takes it is measured less often.
+pub(super) fn is_long<R: SizedRequester>(bench: &Bench<'_, R>, ns: f64) -> bool {
+    !bench.layer.is_virtual() && ns > LONG_NS
 }
 
 struct BurstSearch<'b, 'a, R> {
