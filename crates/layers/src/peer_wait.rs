@@ -19,15 +19,14 @@ pub(crate) struct PeerWait {
     wait: Wait,
     polls: u32,
     began: Option<Instant>,
-    is_over: bool,
-    /// What the transport had moved when the time was last over.
+    /// What the transport had moved when the wait began.
     moved: Option<u64>,
 }
 
 impl PeerWait {
     #[inline(always)]
     pub(crate) fn new(wait: Wait) -> Self {
-        Self { wait, polls: 0, began: None, is_over: false, moved: None }
+        Self { wait, polls: 0, began: None, moved: None }
     }
 
     /// Passes time after an empty poll, as `wait` says. `block` sleeps for at most the given time.
@@ -39,10 +38,25 @@ impl PeerWait {
         &mut self,
         block: impl FnOnce(Duration) -> Result<(), LayerError>,
     ) -> Result<(), LayerError> {
+        self.after_empty_poll_of(&mut (), |(), timeout| block(timeout), |()| None)
+    }
+
+    /// Passes time as [`PeerWait::after_empty_poll`] does. The wait goes on while the `transport` of the `wire` counts more,
+    /// because a large message may take longer on its way.
+    ///
+    /// # Errors
+    /// [`PEER_TIMEOUT`] is over and the transport has moved nothing since it began, or `block` failed.
+    #[inline(always)]
+    pub(crate) fn after_empty_poll_of<W>(
+        &mut self,
+        wire: &mut W,
+        block: impl FnOnce(&mut W, Duration) -> Result<(), LayerError>,
+        transport: impl FnOnce(&W) -> Option<Transport>,
+    ) -> Result<(), LayerError> {
         match self.wait {
             Wait::Block => {
-                block(BLOCK_AT_MOST)?;
-                return self.check();
+                block(wire, BLOCK_AT_MOST)?;
+                return self.check(|| transport(wire));
             }
             Wait::Yield => {
                 self.wait.idle();
@@ -51,14 +65,14 @@ impl PeerWait {
             Wait::Spin => self.polls += 1,
             Wait::SpinFor(time) => {
                 if self.began.get_or_insert_with(Instant::now).elapsed() >= time {
-                    block(BLOCK_AT_MOST)?;
-                    return self.check();
+                    block(wire, BLOCK_AT_MOST)?;
+                    return self.check(|| transport(wire));
                 }
             }
         }
         if self.polls >= POLLS_PER_CLOCK {
             self.polls = 0;
-            self.check()?;
+            self.check(|| transport(wire))?;
         }
         Ok(())
     }
@@ -69,33 +83,22 @@ impl PeerWait {
         self.began.is_some_and(|began| began.elapsed() > time)
     }
 
-    /// Begins the time again after `error`, if the time is over and the transport has moved datagrams since it was last
-    /// over: a large message may take longer on its way. The transport has a timeout of its own for a peer that is gone.
-    ///
-    /// # Errors
-    /// Returns `error` otherwise.
     #[cold]
-    pub(crate) fn while_moving(
-        &mut self,
-        error: LayerError,
-        transport: Option<Transport>,
-    ) -> Result<(), LayerError> {
+    fn check(&mut self, transport: impl FnOnce() -> Option<Transport>) -> Result<(), LayerError> {
         // Of a message that arrives only acknowledgements leave.
-        let moved = transport.map(|counters| counters.sent + counters.acknowledgements);
-        if !self.is_over || moved.is_none() || moved == self.moved {
-            return Err(error);
+        let moved = || transport().map(|counters| counters.sent + counters.acknowledgements);
+        let Some(began) = self.began else {
+            (self.began, self.moved) = (Some(Instant::now()), moved());
+            return Ok(());
+        };
+        if began.elapsed() <= PEER_TIMEOUT {
+            return Ok(());
         }
-        *self = Self { moved, ..Self::new(self.wait) };
-        Ok(())
-    }
-
-    #[cold]
-    fn check(&mut self) -> Result<(), LayerError> {
-        let began = *self.began.get_or_insert_with(Instant::now);
-        if began.elapsed() > PEER_TIMEOUT {
-            self.is_over = true;
+        let moved = moved();
+        if moved.is_none() || moved == self.moved {
             return Err(LayerError(format!("the other process has done nothing for {PEER_TIMEOUT:?}")));
         }
+        (self.began, self.moved) = (Some(Instant::now()), moved);
         Ok(())
     }
 }
@@ -107,15 +110,17 @@ mod tests {
     #[test]
     fn a_wait_goes_on_only_while_the_transport_moves() {
         let sent = |sent| Some(Transport { sent, ..Transport::default() });
-        let late = || PeerWait { is_over: true, ..PeerWait::new(Wait::Spin) };
-        let outcome =
-            |wait: &mut PeerWait, transport| wait.while_moving(LayerError::new("late"), transport).is_ok();
-        assert!(!outcome(&mut PeerWait::new(Wait::Spin), sent(1)), "another error ends the wait");
-        assert!(!outcome(&mut late(), None), "nobody knows whether it moves");
-        let mut wait = late();
-        assert!(outcome(&mut wait, sent(1)) && !wait.is_over);
-        wait.is_over = true;
-        assert!(!outcome(&mut wait, sent(1)));
-        assert!(outcome(&mut wait, sent(2)));
+        let outcome = |before: Option<u64>, transport: Option<Transport>| {
+            let began = Instant::now().checked_sub(2 * PEER_TIMEOUT);
+            let mut wait = PeerWait { began, moved: before, ..PeerWait::new(Wait::Spin) };
+            wait.check(|| transport).map(|()| (wait.moved, wait.has_lasted(PEER_TIMEOUT)))
+        };
+        assert_eq!(outcome(Some(1), sent(2)).unwrap(), (Some(2), false));
+        for (before, transport) in [(Some(2), sent(2)), (None, None)] {
+            assert!(outcome(before, transport).is_err(), "{before:?}");
+        }
+        let mut wait = PeerWait::new(Wait::Spin);
+        wait.check(|| sent(7)).unwrap();
+        assert_eq!(wait.moved, Some(7));
     }
 }

@@ -111,8 +111,7 @@ impl<W: Wire> Requester for RealRequester<W> {
             if self.wire.has_moved() {
                 wait = PeerWait::new(self.wait);
             }
-            wait.after_empty_poll(|timeout| self.wire.block(timeout))
-                .or_else(|error| wait.while_moving(error, self.wire.transport()))?;
+            wait.after_empty_poll_of(&mut self.wire, W::block, W::transport)?;
         }
         Ok(())
     }

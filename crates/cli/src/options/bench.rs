@@ -50,9 +50,10 @@ pub struct Measuring {
     )]
     pub confidence: f64,
 
-    /// Limit the time for each layer, and for each way to wait of it
+    /// Limit the time for each layer
     ///
-    /// Launches are shortened to fit into it, and none begins after it.
+    /// Launches are shortened to fit into it, and none begins after it. A layer that is measured with several ways to wait
+    /// has it for each of them.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = max_time, help_heading = HOW_PRECISELY)]
     pub max_time: Duration,
 

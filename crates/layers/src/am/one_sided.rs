@@ -156,8 +156,11 @@ impl AmInitiator {
         let mut wait = PeerWait::new(self.end.wait);
         while self.asked.saturating_sub(self.end.state.came) > left {
             if !self.end.poll()? {
-                wait.after_empty_poll(|timeout| self.end.block(timeout))
-                    .or_else(|error| wait.while_moving(error, self.end.end.transport()))?;
+                wait.after_empty_poll_of(
+                    &mut self.end,
+                    |end, timeout| end.block(timeout),
+                    |end| end.end.transport(),
+                )?;
             }
         }
         Ok(())

@@ -211,8 +211,7 @@ impl ViInitiator {
         let mut patience = ASK_AFTER;
         while !is_done(self) {
             if !self.progress()? {
-                wait.after_empty_poll(|timeout| self.end.link.sleep(timeout))
-                    .or_else(|error| wait.while_moving(error, self.end.link.transport()))
+                wait.after_empty_poll_of(&mut self.end.link, Link::sleep, |link| link.transport())
                     .map_err(|error| explained(error, self.end.level))?;
                 if self.end.level == Level::Unreliable && wait.has_lasted(patience) {
                     patience += ASK_AFTER;

@@ -97,8 +97,7 @@ impl ViRequests {
         consumer.post(*vi, Side::Send, descriptor).map_err(LayerError::new)?;
         let mut wait = PeerWait::new(self.wait);
         while self.link.consumer.done(self.link.vi, Side::Send).map_err(LayerError::new)?.is_none() {
-            wait.after_empty_poll(|timeout| self.link.sleep(timeout))
-                .or_else(|error| wait.while_moving(error, self.link.transport()))?;
+            wait.after_empty_poll_of(&mut self.link, Link::sleep, |link| link.transport())?;
         }
         Ok(())
     }
