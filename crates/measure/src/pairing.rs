@@ -2,12 +2,13 @@
 
 use crate::figure::Figure;
 use crate::record::{LayerResult, Ratio};
+use crate::strata::MOVED;
 
 /// Reports whether the figures of two results are of launches whose processors were equally far apart. Launches of
 /// different strata differ in more than the layer. Launches with moved processors have no distance.
 pub(crate) fn are_of_one_stratum(above: &LayerResult, below: &LayerResult) -> bool {
     let [above, below] = [above, below].map(|result| result.headline().map(|stratum| stratum.name.as_str()));
-    above == below && above != Some("moved")
+    above == below && above != Some(MOVED)
 }
 
 /// Returns the ratio of a parameter from its values in each pair of launches. Returns `None` without a pair, or if a

@@ -50,6 +50,22 @@ pub enum ExportError {
         /// The size.
         size_bytes: usize,
     },
+    /// Results of one layer are of links or programs that differ.
+    #[error("results of {layer} differ in {what}, and a simulator knows one network: export one of them")]
+    Settings {
+        /// The layer.
+        layer: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// Gets do not show what it takes to send.
+    #[error(
+        "{layer} was measured by gets, which do not show what it takes to send: export bulk --direction store"
+    )]
+    Gets {
+        /// The layer.
+        layer: String,
+    },
     /// A parameter that every simulator needs is missing.
     #[error("{parameter} of {layer} has no figure at {size_bytes} B, and the simulator cannot do without")]
     Missing {

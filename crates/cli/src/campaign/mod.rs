@@ -243,7 +243,7 @@ impl Campaign {
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
         doubts.extend(over_time_doubt(schedule.passed(Instant::now())));
-        let strata = strata(&runs);
+        let strata = strata(&runs, self.measuring.confidence);
         doubts.extend(strata.doubt());
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
@@ -350,7 +350,7 @@ impl Campaign {
     }
 
     fn is_precise(&self, runs: &[Run<'_>]) -> bool {
-        let strata = strata(runs);
+        let strata = strata(runs, self.measuring.confidence);
         runs.iter().all(|run| {
             let launches = stratify::headline(&*self.method, &run.launches, &run.probes, &strata);
             let terms = self.terms(run.bench, launches.len(), Duration::ZERO, host(&strata));
@@ -420,11 +420,11 @@ fn is_worth_writing(runs: &[Run<'_>]) -> bool {
 }
 
 /// Returns the strata of all launches of all layers so far.
-fn strata(runs: &[Run<'_>]) -> Strata {
+fn strata(runs: &[Run<'_>], confidence: f64) -> Strata {
     if runs.iter().all(|run| run.launches.len() < LAUNCHES_AT_LEAST) {
         return Strata::undivided();
     }
-    Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>())
+    Strata::of(&runs.iter().map(|run| &run.probes[..]).collect::<Vec<_>>(), confidence)
 }
 
 fn host(strata: &Strata) -> HostState {

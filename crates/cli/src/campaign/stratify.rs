@@ -142,7 +142,7 @@ mod tests {
         let bounces =
             [near, far, near, far, near, (119.0, 538.0), near, near, far, far, far, near, near, far, near];
         let (data, probes) = launches(&bounces);
-        let strata = Strata::of(&[&probes]);
+        let strata = Strata::of(&[&probes], 0.95);
         let of_headline = headline(&Signature, &data, &probes, &strata);
         assert_eq!(of_headline.len(), 8);
         let Stratified { reading, strata } = read(&Signature, data, &probes, &strata, &TERMS).unwrap();
@@ -182,7 +182,7 @@ mod tests {
             probe.before = probes_alike(probe.before);
             probe.after = probe.before;
         }
-        let strata = Strata::of(&[&probes]);
+        let strata = Strata::of(&[&probes], 0.95);
         let Stratified { reading, strata } = read(&Signature, data, &probes, &strata, &TERMS).unwrap();
         assert_eq!(strata.len(), 1);
         assert_eq!((&strata[0].name[..], strata[0].launches), ("all", 8));
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn without_probes_there_are_no_strata() {
         let (data, _) = launches(&[(119.0, 119.0); 3]);
-        let strata = Strata::of(&[]);
+        let strata = Strata::of(&[], 0.95);
         assert_eq!(headline(&Signature, &data, &[], &strata).len(), 3);
         let Stratified { strata, .. } = read(&Signature, data, &[], &strata, &TERMS).unwrap();
         assert!(strata.is_empty());

@@ -199,6 +199,30 @@ fn other_surroundings_are_doubts() {
     assert!(comparison.to_string().contains("repeat 9us; at 0ns latency+9us; at 9us latency+0ns"));
 }
 
+/// Each of these settings changes what the figures of its verb are of, and was once not told.
+#[test]
+fn other_settings_of_a_verb_are_doubts() {
+    let folder = Folder::new();
+    let measured = |name: &str, args: &str| {
+        let file = folder.path(name);
+        let args: Vec<&str> = args.split(' ').collect();
+        let common =
+            ["--over", "sim", "--truth", TRUTH, "--launches", "1", "--max-time", "1s", "--out", &file];
+        stdout_of(&[&args[..], &common].concat());
+        file
+    };
+    for (verb, [a, b], doubt) in [
+        ("bulk --largest 1KiB", ["--direction store", "--direction get"], "direction_differs"),
+        ("contention", ["--procs 3", "--procs 4"], "procs_differ"),
+    ] {
+        let (a, b) = (measured("a.json", &format!("{verb} {a}")), measured("b.json", &format!("{verb} {b}")));
+        let comparison = json(&[&a, &b]);
+        let of_pair = doubts(&comparison["comparisons"][0]);
+        assert!(of_pair.contains(&doubt), "{verb}: {of_pair:?}");
+        assert!(!doubts(&json(&[&a, &a])["comparisons"][0]).contains(&doubt), "{verb}");
+    }
+}
+
 #[test]
 fn a_comparison_has_a_page() {
     let folder = Folder::new();

@@ -158,8 +158,17 @@ fn bad_input_is_one_line_and_exit_code_2() {
     let eternal = with("eternal.json", |record| {
         record["results"][0]["parameters"]["rtt"]["value_ns"] = 1e300.into();
     });
+    let dialled = with("dialled.json", |record| {
+        let result = &mut record["results"][0];
+        (result["size_bytes"], result["dials"]) = (64.into(), "latency=1us".into());
+    });
+    let gets = folder.path("gets.json");
+    let args = ["bulk", "--over", "sim", "--truth", TRUTH, "--largest", "1KiB", "--direction", "get"];
+    stdout_of(&[&args[..], &["--launches", "1", "--max-time", "1s", "--out", &gets]].concat());
     let cases: &[(&[&str], &str)] = &[
         (&[&file], "--to"),
+        (&[&file, &dialled, "--to", "loggopsim"], "sim differ in the dials"),
+        (&[&gets, "--to", "simgrid"], "measured by gets"),
         (&["--to", "csv"], "FILE"),
         (&[&file, "--to", "matlab"], "loggopsim, simgrid, csv"),
         (&["/nonexistent.json", "--to", "csv"], "/nonexistent.json"),

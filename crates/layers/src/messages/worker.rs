@@ -32,7 +32,9 @@ impl<S: Slots> RealMessenger<S> {
             if self.slots.progress()? {
                 peer_wait = PeerWait::new(wait);
             } else {
-                peer_wait.after_empty_poll(|timeout| self.slots.block(timeout)).map_err(S::on_timeout)?;
+                peer_wait
+                    .after_empty_poll_of(&mut self.slots, S::block, S::transport)
+                    .map_err(S::on_timeout)?;
             }
         }
         self.slots.end_wait()

@@ -76,6 +76,27 @@ impl Drawn {
     }
 }
 
+/// Four pairs that all cross the middle wait for each other, with a delay as well as without. Waiting was once told as
+/// o_r.
+#[test]
+fn waiting_for_the_middle_is_no_overhead() {
+    let times = Times { o_s: 200_000, o_r: 200_000, g: 1_000_000, latency: 2_000_000, middle: 1_000_000 };
+    let cpus: Vec<usize> = (0..8).collect();
+    let mut hidden = 0;
+    for hosts in [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]] {
+        let places = Places::of(8, &hosts, &cpus);
+        let plan = CrowdPlan { launch: 0, procs: 8, shape: None, budget_ns: 1e9, seed: 1 };
+        let reading = extract(&[Halves::new(times, &hosts).launch(&plan, &places)], 0.95, 0.02).unwrap();
+        let compared = &reading.found.halves.compared;
+        let crowd = |name: &str| compared.iter().find(|one| one.parameter == name).unwrap().crowd.value_ns;
+        let is_told = reading.doubts.iter().any(|doubt| doubt.name == "hidden_in_crowd");
+        assert_eq!((crowd("o_r").is_none(), crowd("L").is_none()), (is_told, is_told), "{hosts:?}");
+        assert!(crowd("o_r").is_none_or(|ns| (ns - 200.0).abs() < 20.0), "{hosts:?}: {:?}", crowd("o_r"));
+        hidden += usize::from(is_told);
+    }
+    assert_eq!(hidden, 1, "the pairs cross the middle with one of the two placements");
+}
+
 /// Returns why a bisection contradicts the model parameters.
 fn contradictions(drawn: &Drawn, found: &Bisection, window: usize) -> Vec<String> {
     let crossing = drawn.crossing();

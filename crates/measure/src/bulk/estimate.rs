@@ -18,6 +18,8 @@ pub(super) struct SizeEstimate {
     pub(super) o_r: f64,
     pub(super) latency: f64,
     pub(super) steady: f64,
+    /// The steady time by the time to the last reply.
+    pub(super) done: f64,
     /// The upper bound of g(n), independent of the term that sets the pace.
     pub(super) bound: f64,
     pub(super) half_window: f64,
@@ -58,6 +60,7 @@ impl SizeEstimate {
             o_r,
             latency: one_way - o_s - o_r,
             steady,
+            done: median_rise(&size.stream, of_done),
             bound: longest.map_or(f64::NAN, bound),
             half_window: median_rise(&size.half_window, of_done),
             idle: steady - busy,

@@ -125,6 +125,9 @@ impl BulkLaunches<'_> {
             Limit::Gap => {
                 let share = self.starvation(at, plateau.value_ns, plateau.window);
                 g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
+                // As in `logp`: g lies between the time to issue and that to the last reply.
+                let by_done = self.figure(at, |e| e.done).value;
+                g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo.min(by_done), hi: ci.hi.max(by_done) });
             }
             Limit::Processor => {
                 g = g_of(|e| e.steady.max(e.bound));

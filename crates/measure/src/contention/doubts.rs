@@ -27,6 +27,11 @@ pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) 
             doubts.push(Doubt::about("negative", name, format!("comes out at {}: {why}", Time(ns))));
         }
     }
+    if found.halves.compared.iter().any(|one| one.parameter == "o_r" && one.crowd.value_ns.is_none()) {
+        let text = "while all pairs send at once, a message with a delay before its reply takes as long as one without, so that \
+                    what a pair waits for others cannot be told from o_r: there is no o_r and no L in the crowd";
+        doubts.push(Doubt::about("hidden_in_crowd", "halves", text.into()));
+    }
     let unfair = found.many_to_one.iter().filter(|k| k.slowest_over_fastest.value > FAIR);
     if let Some(worst) =
         unfair.max_by(|a, b| a.slowest_over_fastest.value.total_cmp(&b.slowest_over_fastest.value))

@@ -79,6 +79,12 @@ fn is_whole(launch: &CrowdData, procs: usize) -> bool {
         && launch.rounds.iter().all(is_alike)
 }
 
+/// The parameters that follow from a delayed stream.
+const OF_DELAY: [&str; 2] = ["o_r", "L"];
+/// A delayed stream shows the overheads if a message takes at least this many times as long as in the stream without
+/// delay. Otherwise something else than the requester sets its pace.
+const SHOWS: f64 = 1.1;
+
 /// Returns the median over the rounds of a launch.
 fn over_rounds(launch: &CrowdData, of: impl Fn(&Round) -> f64) -> f64 {
     median(launch.rounds.iter().map(of))
@@ -158,6 +164,15 @@ impl CrowdLaunches<'_> {
         self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
     }
 
+    /// Reports that the crowd, and not the delay, sets the pace of its delayed streams: waiting then looks like overhead.
+    fn paces_the_delayed(&self) -> bool {
+        let over_stream = self.data.iter().map(|launch| {
+            let of = |timed: fn(&PairTimes) -> Timed| over_rounds(launch, |round| timed(&round.halves[0]).ns);
+            (of(|pair| pair.busy) + launch.shape.delay_ns) / of(|pair| pair.stream)
+        });
+        median(over_stream) < SHOWS
+    }
+
     fn pair(&self, pair: impl Fn(&Round) -> &PairTimes, at: usize) -> Parameter {
         let rounds = self.data.iter().flat_map(|launch| &launch.rounds);
         let samples = rounds.map(|round| samples_of_pair(pair(round), at)).fold(0, u64::saturating_add);
@@ -177,17 +192,23 @@ fn alone(round: &Round) -> &PairTimes {
 }
 
 fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
+    let is_hidden = OF_DELAY.contains(&name) && launches.paces_the_delayed();
     let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
-    let of_crowd = |launch: &CrowdData| of_pair(launch, |round| &round.halves[0])[at];
+    let of_crowd_pair = |launch: &CrowdData, pair: usize| {
+        if is_hidden { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
+    };
+    let of_crowd = |launch: &CrowdData| of_crowd_pair(launch, 0);
     let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
     let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
-    let medians = sorted((0..pairs).map(|pair| {
-        median(launches.data.iter().map(|launch| of_pair(launch, |round| &round.halves[pair])[at]))
-    }));
+    let medians =
+        sorted((0..pairs).map(|pair| median(launches.data.iter().map(|launch| of_crowd_pair(launch, pair)))));
     Compared {
         parameter: name.into(),
         alone: launches.pair(alone, at),
-        crowd: launches.pair(|round| &round.halves[0], at),
+        crowd: match is_hidden {
+            true => Parameter::unobservable(),
+            false => launches.pair(|round| &round.halves[0], at),
+        },
         ratio: is_positive.then(|| launches.quotient(|launch| of_crowd(launch) / of_alone(launch))),
         difference_ns: launches.quotient(|launch| of_crowd(launch) - of_alone(launch)),
         least_ns: finite(quantile_of_sorted(&medians, 0.0)),

@@ -25,6 +25,8 @@ const LATE: f64 = 0.05;
 const OVERLAP: f64 = -0.1;
 /// A burst of at least this many messages gives a trusted o_s.
 const ISSUE_BURST_TRUSTED: f64 = 4.0;
+/// A round trip from a quiet layer outlasts the plateau by more than this share, or needs a rest before it.
+const BUSY: f64 = 0.9;
 
 /// Returns the warnings: the layer or the machine does not behave as the model says.
 pub(super) fn find(
@@ -70,9 +72,21 @@ pub(super) fn find(
             ));
         }
     }
+    doubts.extend(without_rest(launches, rtt, plateau));
     doubt_machine(launches, rtt, &mut doubts);
     doubt_precision(parameters, found, precision, &mut doubts);
     doubts
+}
+
+/// Warns that round trips follow each other at once over a layer that a message keeps busy for as long.
+fn without_rest(launches: &SignatureLaunches<'_>, rtt_ns: f64, plateau: &Plateau) -> Option<Doubt> {
+    let is_busy = plateau.limited_by == Limit::Gap && plateau.value_ns >= BUSY * rtt_ns;
+    let text = format!(
+        "round trips follow each other at once, because the first launch took the gap for shorter than a round trip; but a \
+         message keeps the layer busy for {}, so that each may wait for the one before",
+        Time(plateau.value_ns)
+    );
+    (is_busy && launches.data[0].shape.rest_ns <= 0.0).then(|| Doubt::about("no_rest", "rtt", text))
 }
 
 /// Adds the warnings about the plateau and `g`.

@@ -21,6 +21,8 @@ pub(super) struct SignatureEstimate {
     pub(super) o_poll: f64,
     pub(super) plateau: f64,
     pub(super) issue_plateau: f64,
+    /// The plateau by the time to the last reply.
+    pub(super) done_plateau: f64,
     /// The upper bound of g, independent of the term that sets the plateau.
     pub(super) bound: f64,
     pub(super) half_window_plateau: Option<f64>,
@@ -48,6 +50,7 @@ impl SignatureEstimate {
         let plateau_samples = undelayed.map(|c| rises(&c.bursts, times)).unwrap_or_default();
         let plateau = med(&plateau_samples);
         let issue_plateau = med(&undelayed.map(|c| issue_rises(&c.bursts)).unwrap_or_default());
+        let done_plateau = med(&undelayed.map(|c| rises(&c.bursts, |b| &b.done_ns)).unwrap_or_default());
         let longest = undelayed.and_then(|c| c.bursts.last());
         let bound = longest
             .map_or(f64::NAN, |b| steady::slowest_stage_at_most(med(&b.done_ns) - launch.timer_ns, rtt, b.m));
@@ -83,6 +86,7 @@ impl SignatureEstimate {
             o_poll: med(&launch.o_poll_ns),
             plateau,
             issue_plateau,
+            done_plateau,
             bound,
             half_window_plateau: (!half_window.is_empty()).then(|| med(&half_window)),
             idle: plateau - (o_s.value_ns + known_o_r),

@@ -142,6 +142,10 @@ fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters
         Limit::Gap => {
             let share = launches.starvation(plateau.value_ns, plateau.window);
             g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
+            // A queue that filled in the course of the burst makes the time to issue too short, and that to the last reply too
+            // long: g lies between them.
+            let by_done = launches.figure(|e| e.done_plateau).value;
+            g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo.min(by_done), hi: ci.hi.max(by_done) });
         }
         Limit::Processor => {
             g = launches.measured(|e| e.plateau.max(e.bound), g_samples());

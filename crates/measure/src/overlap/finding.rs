@@ -254,7 +254,7 @@ fn who_pays(finding: &Finding) -> String {
         ([], []) => "nobody pays processor time".into(),
         ([], _) => "who pays processor time is not decided".into(),
         (payers, _) => format!(
-            "the processor time of a cycle, {} without work, is paid by {}",
+            "the time of a cycle, {} without work, is paid by {}",
             Time(cycle_ns),
             listed(finding, payers)
         ),
@@ -276,7 +276,9 @@ fn listed(finding: &Finding, payers: &[Payer]) -> String {
             Payer::Stolen => ("out of its work", finding.stolen_ns.value),
             Payer::Others => ("another thread of its process", finding.others_ns.value),
         };
-        format!("{who} ({})", Time(ns.unwrap_or(f64::NAN)))
+        let is_shared = *payer == Payer::Others && payers.first() != Some(&Payer::Others);
+        let maybe = if is_shared { ", which the others may contain" } else { "" };
+        format!("{who} ({}{maybe})", Time(ns.unwrap_or(f64::NAN)))
     };
     let worker = if payers.first() == Some(&Payer::Others) { "" } else { "the worker " };
     format!("{worker}{}", payers.iter().map(paid).collect::<Vec<_>>().join(" and "))
@@ -333,7 +335,7 @@ mod tests {
         let unseen = Finding { payers: vec![Payer::Calls], undecided: vec![Payer::Others], ..known };
         assert_eq!(
             who_pays(&unseen),
-            "the processor time of a cycle, 10 µs without work, is paid by the worker inside the calls (2 µs); \
+            "the time of a cycle, 10 µs without work, is paid by the worker inside the calls (2 µs); \
              what other threads pay is not known"
         );
     }

@@ -16,6 +16,10 @@ const PAGES_THAT_TELL: usize = 64;
 /// comes from cold caches after a large region was touched.
 const GROWS: f64 = 2.0;
 const PINNING_NS: f64 = 0.1;
+/// No cold cache costs so much for each page that was touched before.
+const SURELY_PINNING_NS: f64 = 10.0;
+/// Cold caches cost up to this much, however few pages were touched.
+const COLD_NS: f64 = 3e3;
 /// Registering again is much cheaper than for the first time if it takes less than this share of that time.
 const KEPT: f64 = 0.5;
 /// The saving of a library that keeps registrations grows with the pages. Between two sizes far apart it
@@ -69,8 +73,10 @@ fn pages(registration: &Registration, size: &SizeCosts) -> f64 {
 fn not_pinned(registration: &Registration) -> Option<Doubt> {
     let (small, large) = far_apart(registration)?;
     let (of_small, of_large) = (small.touched.value_ns?, large.touched.value_ns?);
+    let (growth_ns, pages) = (of_large - of_small, pages(registration, large));
+    let is_more_than_caches = growth_ns >= PINNING_NS * pages && growth_ns >= COLD_NS;
     let grows =
-        of_large >= GROWS * of_small && of_large - of_small >= PINNING_NS * pages(registration, large);
+        growth_ns >= SURELY_PINNING_NS * pages || (of_large >= GROWS * of_small && is_more_than_caches);
     (!grows).then(|| {
         let text = format!(
             "to register {} takes {}, and {} takes {}: pages are not pinned when they are registered, and what \
@@ -91,7 +97,8 @@ fn kept(registration: &Registration) -> Option<Doubt> {
     let large = registration.sizes.last()?;
     let is_more_than_caches = || {
         let (again, touched) = (large.again.value_ns?, large.touched.value_ns?);
-        Some(touched - again > PINNING_NS * pages(registration, large))
+        let saved_ns = touched - again;
+        Some(saved_ns > PINNING_NS * pages(registration, large) && saved_ns > COLD_NS)
     };
     let by_size = is_much_cheaper(large)
         && (is_more_than_caches() == Some(true) || grows_with_pages(registration) == Some(true));

@@ -24,9 +24,10 @@ pub use probe::{ALIKE, Distance, Look, Pace, Probe, are_alike, bounce, pace_ns, 
 pub use stratum::{Stratum, doubts};
 
 use crate::record::doubt::Doubt;
-use crate::stats::{Interval, sorted};
+use crate::stats::{Interval, has_median_interval, sorted};
 use probe::have_same_pace;
 use std::collections::BTreeMap;
+pub(crate) use stratum::MOVED;
 
 /// The smallest number of launches of a layer that is divided. The figures of two launches are better kept
 /// together.
@@ -36,8 +37,6 @@ const STRATA_AT_MOST: usize = 4;
 /// The host is a changing one if the processors differed from the usual state in more than this share of
 /// the launches.
 const CHANGING: f64 = 0.1;
-/// Unsteady launches are excluded if each layer has at least this many steady ones in the headline.
-const STEADY_AT_LEAST: usize = 6;
 
 /// The strata of all launches of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,8 +92,9 @@ impl Strata {
         }
     }
 
-    /// Computes the strata from all probes of a run, one slice for each layer.
-    pub fn of(layers: &[&[Probe]]) -> Self {
+    /// Computes the strata from all probes of a run, one slice for each layer. Unsteady launches are excluded if each layer
+    /// has enough steady ones in the headline for an interval at this confidence.
+    pub fn of(layers: &[&[Probe]], confidence: f64) -> Self {
         let probes = || layers.iter().copied().flatten();
         let main_paces = main_paces(probes());
         let is_at_main_pace = |probe: &&Probe| is_at_main_pace(&main_paces, probe);
@@ -103,7 +103,7 @@ impl Strata {
         let changed = probed - launches.iter().max().copied().unwrap_or(0);
         let steady =
             Self { least, launches, main_paces, with_unsteady: false, is_undivided: false, probed, changed };
-        if layers.iter().all(|probes| steady.has_interval(probes)) {
+        if layers.iter().all(|probes| steady.has_interval(probes, confidence)) {
             return steady;
         }
         let (least, launches) = by_bounce(probes());
@@ -112,11 +112,11 @@ impl Strata {
 
     /// Reports whether a layer has enough launches in its headline for an interval. A layer without probes
     /// has no influence.
-    fn has_interval(&self, probes: &[Probe]) -> bool {
+    fn has_interval(&self, probes: &[Probe], confidence: f64) -> bool {
         let places: Vec<Place> = probes.iter().map(|probe| self.place(probe)).collect();
         let headline = self.headline(&places);
         let count = places.iter().filter(|&&place| place == headline).count();
-        probes.is_empty() || (matches!(headline, Place::Of(_)) && count >= STEADY_AT_LEAST)
+        probes.is_empty() || (matches!(headline, Place::Of(_)) && has_median_interval(count, confidence))
     }
 
     /// Reports that the host changed during the run. It then also changes until the next run.
@@ -172,7 +172,7 @@ impl Strata {
     /// Returns the name of a place.
     pub fn name(&self, place: Place) -> String {
         match place {
-            Place::Moved => "moved".into(),
+            Place::Moved => MOVED.into(),
             Place::Unsteady => "unsteady".into(),
             Place::Unknown => "unknown".into(),
             Place::Of(_) if self.least.len() == 1 => "all".into(),
@@ -245,8 +245,9 @@ mod tests {
 
     #[test]
     fn a_host_that_changes_is_doubted() {
-        let strata_of =
-            |bounces: &[f64]| Strata::of(&[&bounces.iter().map(|&ns| probe(ns, ns)).collect::<Vec<_>>()]);
+        let strata_of = |bounces: &[f64]| {
+            Strata::of(&[&bounces.iter().map(|&ns| probe(ns, ns)).collect::<Vec<_>>()], 0.95)
+        };
         let steady = strata_of(&[119.0; 20]);
         assert!(!steady.is_of_changing_host() && steady.doubt().is_none());
         let once = strata_of(&[&[119.0; 19][..], &[538.0]].concat());
@@ -254,12 +255,12 @@ mod tests {
         let often = strata_of(&[&[119.0; 17][..], &[538.0; 3]].concat());
         assert!(often.is_of_changing_host());
         assert!(often.doubt().unwrap().text.contains("in 3 of 20 launches"));
-        assert!(!Strata::of(&[]).is_of_changing_host() && !Strata::undivided().is_of_changing_host());
+        assert!(!Strata::of(&[], 0.95).is_of_changing_host() && !Strata::undivided().is_of_changing_host());
     }
 
     fn places(bounces: &[f64]) -> (Strata, Vec<Place>) {
         let probes: Vec<Probe> = bounces.iter().map(|&ns| probe(ns, ns)).collect();
-        let strata = Strata::of(&[&probes]);
+        let strata = Strata::of(&[&probes], 0.95);
         let places = probes.iter().map(|probe| strata.place(probe)).collect();
         (strata, places)
     }
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(strata.place(&unknown), Place::Of(0), "there is no other distance");
         assert!(places.iter().all(|&place| place == Place::Of(0)));
         assert_eq!(strata.name(Place::Of(0)), "all");
-        let none = Strata::of(&[]);
+        let none = Strata::of(&[], 0.95);
         assert_eq!(none.headline(&[Place::Unknown, Place::Unknown, Place::Moved]), Place::Unknown);
         assert_eq!(none.headline(&[Place::Moved]), Place::Moved);
     }
@@ -319,7 +320,7 @@ mod tests {
             (paced(110.0, 1700.0, 1710.0), paced(112.0, 1700.0, 2900.0), paced(111.0, 2800.0, 2900.0));
         let six = vec![steady.clone(); 6];
         let launches = [six, vec![mixed.clone(), slow.clone(), mixed.clone()]].concat();
-        let strata = Strata::of(&[&launches]);
+        let strata = Strata::of(&[&launches], 0.95);
         let places: Vec<Place> = launches.iter().map(|probe| strata.place(probe)).collect();
         assert_eq!(places, [[Place::Of(0); 6].as_slice(), &[Place::Unsteady; 3]].concat());
         assert_eq!(
@@ -328,7 +329,7 @@ mod tests {
         );
         // With fewer launches, or if another layer has fewer, all stay together.
         for layers in [&[&launches[1..]][..], &[&launches[..], &launches[3..]]] {
-            let strata = Strata::of(layers);
+            let strata = Strata::of(layers, 0.95);
             assert!(layers.iter().copied().flatten().all(|probe| strata.place(probe) == Place::Of(0)));
             assert!(strata.is_at_main_pace(&steady) && !strata.is_at_main_pace(&slow));
         }
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn a_pace_that_most_launches_have_is_the_main_one_though_others_are_faster() {
         let launches = [vec![paced(110.0, 1400.0, 1410.0)], vec![paced(110.0, 1700.0, 1800.0); 8]].concat();
-        let strata = Strata::of(&[&launches]);
+        let strata = Strata::of(&[&launches], 0.95);
         assert_eq!((strata.place(&launches[0]), strata.place(&launches[1])), (Place::Unsteady, Place::Of(0)));
         // A launch without samples of its pace is not left out.
         assert_eq!(strata.place(&probe(110.0, 110.0)), Place::Of(0));
@@ -368,7 +369,7 @@ mod tests {
         #[test]
         fn no_probe_panics(before in proptest::num::f64::ANY, after in proptest::num::f64::ANY) {
             let probe = probe(before, after);
-            let strata = Strata::of(&[std::slice::from_ref(&probe)]);
+            let strata = Strata::of(&[std::slice::from_ref(&probe)], 0.95);
             strata.name(strata.headline(&[strata.place(&probe)]));
         }
     }

@@ -14,6 +14,9 @@ const STOLEN: f64 = 0.05;
 /// A larger share of unsteady launches behind a figure is a warning.
 const UNSTEADY: f64 = 0.1;
 
+/// The name of the stratum of launches whose processors were moved.
+pub(crate) const MOVED: &str = "moved";
+
 /// The launches of a layer whose processors were equally far apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stratum {
@@ -58,6 +61,11 @@ impl Stratum {
         }
     }
 
+    /// Reports that the processors were moved in the course of its launches.
+    pub fn is_moved(&self) -> bool {
+        self.name == MOVED
+    }
+
     /// Reports whether both strata have processors at the same distance and of the same pace.
     pub fn is_like(&self, other: &Self) -> bool {
         let are_paces_alike = self.pace_ns.zip(other.pace_ns).is_none_or(|(a, b)| have_same_pace(a, b));
@@ -70,7 +78,7 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
     let total: usize = strata.iter().map(|stratum| stratum.launches).sum();
     let left_out = |name: &str| strata.iter().find(|stratum| stratum.name == name && !stratum.is_headline);
     let mut doubts = Vec::new();
-    if let Some(moved) = left_out("moved") {
+    if let Some(moved) = left_out(MOVED) {
         let text = format!(
             "the processors were moved during {} of {total} launches, repeated in vain: these are in no figure",
             moved.launches
@@ -85,8 +93,16 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         );
         doubts.push(Doubt::new("pace_changed", text));
     }
+    if let Some(unknown) = left_out("unknown") {
+        let text = format!(
+            "the processors of {} of {total} launches could not be probed, as where other programs leave no time: these \
+             are in no figure",
+            unknown.launches
+        );
+        doubts.push(Doubt::new("not_probed", text));
+    }
     let headline = strata.iter().find(|stratum| stratum.is_headline);
-    if let Some(moved) = headline.filter(|headline| headline.name == "moved") {
+    if let Some(moved) = headline.filter(|headline| headline.is_moved()) {
         let text = format!(
             "the processors were moved during all of the {} launches behind the figures: they are of no one distance",
             moved.launches

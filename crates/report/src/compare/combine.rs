@@ -72,7 +72,9 @@ fn parameter(
         } else {
             let (in_a, in_b) = (known(&a.launches), known(&b.launches));
             doubt = differences::of_spread(&a.name, &in_a, &in_b);
-            unpaired::ratio(&in_b, &in_a, terms.confidence).map(|found| (found.ratio, found.ci))
+            let drift = widening_by_drift(&in_a).max(widening_by_drift(&in_b));
+            unpaired::ratio(&in_b, &in_a, terms.confidence)
+                .map(|found| (found.ratio, found.ci.map(|ci| widened_by_share(ci, found.ratio, drift))))
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
         match (compared.ratio, compared.ratio_ci) {
@@ -84,6 +86,12 @@ fn parameter(
     }
     compared.verdict = terms.fail_on.map(|limit| verdict(&compared, 1.0 + limit));
     (compared, doubt)
+}
+
+/// Widens the interval of a ratio by a factor on the logarithms, on which it was found.
+fn widened_by_share(ci: Interval, ratio: f64, factor: f64) -> Interval {
+    let wider = |end: f64| ratio * (end / ratio).powf(factor);
+    Interval { lo: wider(ci.lo), hi: wider(ci.hi) }
 }
 
 fn is_measured_g(compared: &Compared, size_bytes: usize) -> bool {
@@ -182,6 +190,14 @@ mod tests {
         assert_eq!(judged(Some([1.01, 1.04]), 1.05), Verdict::Pass);
         assert_eq!(judged(Some([0.5, 0.6]), 1.0), Verdict::Pass);
         assert_eq!(judged(None, 1.05), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_drift_within_a_run_widens_the_interval_by_its_share() {
+        let wider = widened_by_share(Interval { lo: 0.5, hi: 2.0 }, 1.0, 2.0);
+        assert!((wider.lo - 0.25).abs() < 1e-9 && (wider.hi - 4.0).abs() < 1e-9, "{wider:?}");
+        let same = widened_by_share(Interval { lo: 0.9, hi: 1.3 }, 1.1, 1.0);
+        assert!((same.lo - 0.9).abs() < 1e-9 && (same.hi - 1.3).abs() < 1e-9, "{same:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Warnings about a comparison: reasons other than the layers that may explain a ratio.
 
 use crate::onesided::{level_in_words, memory_in_words, synchronisation_in_words};
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::onesided::record::Onesided;
+use netdyno_measure::overlap::data::ProgressBy;
 use netdyno_measure::record::{Doubt, Environment, LayerResult, Record};
 use netdyno_measure::stats::{quantile_of_sorted, sorted};
 use netdyno_measure::strata::Stratum;
@@ -74,6 +76,28 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
         let memory = accesses(result).and_then(|found| found.memory);
         memory_in_words(memory.unwrap_or_default()).to_owned()
     };
+    let direction = |result: &LayerResult| {
+        let direction = result.found.bulk().map(|found| found.direction);
+        direction
+            .map_or("none", |direction| match direction {
+                Direction::Store => "store",
+                Direction::Get => "get",
+            })
+            .to_owned()
+    };
+    let procs = |result: &LayerResult| {
+        result.found.contention().map_or("none".into(), |found| found.procs.to_string())
+    };
+    let progress = |result: &LayerResult| {
+        let by = result.found.overlap().map(|found| found.progress_by);
+        by.map_or("none", |by| match by {
+            ProgressBy::Calls => "in calls",
+            ProgressBy::Thread => "in calls and in a thread",
+        })
+        .to_owned()
+    };
+    let queue =
+        |result: &LayerResult| result.found.overlap().map_or("none".into(), |found| found.queue.to_string());
     [
         difference("wait_differs", "the way to wait", &a.wait, &b.wait),
         difference(
@@ -94,6 +118,10 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
             &synchronisation(b),
         ),
         difference("memory_differs", "the memory", &memory(a), &memory(b)),
+        difference("direction_differs", "the direction of the data", &direction(a), &direction(b)),
+        difference("procs_differ", "the number of processes", &procs(a), &procs(b)),
+        difference("progress_differs", "where messages make progress", &progress(a), &progress(b)),
+        difference("queue_differs", "the number of messages in flight", &queue(a), &queue(b)),
         difference("faults_differ", "what went wrong on purpose", &text(&a.faults), &text(&b.faults)),
         difference("dials_differ", "what the link was made to be like", &text(&a.dials), &text(&b.dials)),
         difference(
@@ -108,11 +136,12 @@ pub fn of_settings(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     .collect()
 }
 
-/// Returns a warning if no stratum of one result has processors as far apart as one of the other.
+/// Returns a warning if no stratum of one result has processors as far apart as one of the other. Processors that were
+/// moved have no distance.
 pub fn of_strata(a: &LayerResult, b: &LayerResult) -> Option<Doubt> {
     let all = |result: &LayerResult| {
-        let known = result.strata.iter().filter(|stratum| stratum.bounce_ns.is_some());
-        known.map(Stratum::in_words).collect::<Vec<_>>().join(" and ")
+        let told = result.strata.iter().filter(|stratum| stratum.bounce_ns.is_some() || stratum.is_moved());
+        told.map(Stratum::in_words).collect::<Vec<_>>().join(" and ")
     };
     let (in_a, in_b) = (all(a), all(b));
     let text = || {

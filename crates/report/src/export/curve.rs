@@ -1,6 +1,7 @@
 //! The parameters of one layer over the message's size.
 
 use super::{ExportError, MOST_BYTES, MOST_NS};
+use netdyno_measure::bulk::data::Direction;
 use netdyno_measure::bulk::record::SizeFigures;
 use netdyno_measure::record::{Found, LayerResult, Parameter, Plateau, Status};
 
@@ -65,6 +66,9 @@ impl Curve {
     /// be exported.
     pub fn of(results: &[&LayerResult]) -> Result<Self, ExportError> {
         let layer = one_layer(results)?;
+        if let Some(what) = differing(results) {
+            return Err(ExportError::Settings { layer, what });
+        }
         let mut points = Vec::new();
         for result in results {
             points.extend(of_result(result)?);
@@ -107,6 +111,22 @@ fn one_layer(results: &[&LayerResult]) -> Result<String, ExportError> {
     }
 }
 
+/// Returns what results must have in common, and have not.
+fn differing(results: &[&LayerResult]) -> Option<&'static str> {
+    let (first, others) = results.split_first()?;
+    type IsSame = fn(&LayerResult, &LayerResult) -> bool;
+    let settings: [(&'static str, IsSame); 6] = [
+        ("the way to wait", |a, b| a.wait == b.wait),
+        ("their labels", |a, b| a.label == b.label),
+        ("the library", |a, b| a.library == b.library),
+        ("the faults", |a, b| a.faults == b.faults),
+        ("the dials", |a, b| a.dials == b.dials),
+        ("the profile", |a, b| a.profile == b.profile),
+    ];
+    let is_other = |is_same: &IsSame| others.iter().any(|other| !is_same(first, other));
+    settings.into_iter().find(|(_, is_same)| is_other(is_same)).map(|(what, _)| what)
+}
+
 fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
     let p = &result.parameters;
     let at_one_size = |plateau: &Plateau| {
@@ -121,6 +141,9 @@ fn of_result(result: &LayerResult) -> Result<Vec<Point>, ExportError> {
     match &result.found {
         Found::Logp(logp) => at_one_size(&logp.plateau),
         Found::Contention(found) => at_one_size(&found.plateau),
+        Found::Bulk(bulk) if bulk.direction == Direction::Get => {
+            Err(ExportError::Gets { layer: result.layer.clone() })
+        }
         Found::Bulk(bulk) => bulk.sizes.iter().map(|size| of_size(&result.layer, size)).collect(),
         Found::Completion(_)
         | Found::Memory(_)
