@@ -66,12 +66,12 @@ impl Curve {
     /// be exported.
     pub fn of(results: &[&LayerResult]) -> Result<Self, ExportError> {
         let layer = one_layer(results)?;
-        if let Some(what) = differing(results) {
-            return Err(ExportError::Settings { layer, what });
-        }
         let mut points = Vec::new();
         for result in results {
             points.extend(of_result(result)?);
+        }
+        if let Some(what) = differing(results) {
+            return Err(ExportError::Settings { layer, what });
         }
         points.sort_by_key(|point| point.size_bytes);
         if let Some(pair) = points.windows(2).find(|pair| pair[0].size_bytes == pair[1].size_bytes) {
