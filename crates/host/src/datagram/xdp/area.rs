@@ -39,6 +39,11 @@ impl Area {
         self.memory.len() as u64
     }
 
+    /// Returns the number of free frames.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
     /// Takes a free frame.
     #[inline]
     pub fn take(&mut self) -> Option<FrameAt> {

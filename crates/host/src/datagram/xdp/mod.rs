@@ -14,6 +14,7 @@
 
 mod area;
 mod neighbours;
+mod path;
 mod program;
 mod queue;
 mod rings;
@@ -25,6 +26,7 @@ use crate::interface;
 use area::{Area, start_of};
 use neighbours::Neighbours;
 use netdyno_protocol::frame::ethernet::{self, HEADERS_LEN, LinkEnd};
+use path::PathProbe;
 use program::{Mode, Program};
 use queue::{Queue, RECEIVES, SENDS};
 use route::Routes;
@@ -48,6 +50,8 @@ const OPEN_SOCKET: &str = "open an AF_XDP socket";
 /// Longest time for which the queues of an ended process are awaited, and the time between two attempts.
 const RELEASED_AFTER: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(5);
+/// Longest time for which the last datagrams of a wire are awaited.
+const LAST_LEFT_AFTER: Duration = Duration::from_millis(20);
 
 /// Reports why an AF_XDP wire could not be opened.
 #[derive(Debug, Error)]
@@ -217,7 +221,8 @@ impl XdpWire {
         let watch = watch(&socket, &queues).map_err(|error| refused("watch a socket")(error.into()))?;
         let neighbours = Neighbours::open().map_err(refused("show its neighbours"))?;
         let here = LinkEnd { hardware: device.hardware, socket: local };
-        let routes = Routes::new(here, device.name, device.mtu, neighbours);
+        let paths = PathProbe::open(*local.ip(), &device.name).map_err(refused("look for ways"))?;
+        let routes = Routes::new(here, (device.name.clone(), device.mtu), neighbours, paths);
         Ok(Self {
             socket,
             local,
@@ -293,6 +298,21 @@ impl XdpWire {
             }
         }
         None
+    }
+}
+
+impl Drop for XdpWire {
+    /// Waits until the kernel has the last datagrams, which tell the peers that this end closes: a driver may forget what
+    /// is in the rings of a socket that closes.
+    fn drop(&mut self) {
+        let until = Instant::now() + LAST_LEFT_AFTER;
+        self.flush();
+        self.reclaim();
+        while self.area.free() < SENDS as usize && Instant::now() < until {
+            thread::yield_now();
+            self.flush();
+            self.reclaim();
+        }
     }
 }
 
@@ -378,6 +398,7 @@ impl DatagramWire for XdpWire {
             return None;
         }
         self.ring_looks = 0;
+        self.queues.iter().for_each(Queue::wake_if_asleep);
         match self.socket.receive(room) {
             // More may have come there.
             Some(datagrams) => {

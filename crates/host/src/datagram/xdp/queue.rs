@@ -17,6 +17,7 @@ use rustix::net::{
 };
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{Ordering, fence};
 
 /// Frames of each queue that the kernel receives into.
 pub const RECEIVES: u32 = 1024;
@@ -104,6 +105,11 @@ impl Queue {
     pub fn refill(&mut self, frame: FrameAt) {
         let has_room = self.fill.push(frame);
         debug_assert!(has_room, "a frame more than the fill ring has");
+        self.wake_if_asleep();
+    }
+
+    /// Wakes the kernel if it waits for frames to receive into. It may have gone to sleep while the last ones were given.
+    pub fn wake_if_asleep(&self) {
         if self.fill.needs_wakeup() {
             self.wake_receiving();
         }
@@ -122,15 +128,18 @@ impl Queue {
         self.sends.push(XdpDesc { addr: frame, len, options: XdpDescOptions::empty() })
     }
 
-    /// Makes the kernel send what is in the ring, unless it does so anyway. Returns false if some is left for the next
+    /// Makes the kernel send what is in the ring, unless it does so anyway. Returns false if some may be left for the next
     /// kick.
     ///
     /// # Errors
     /// Returns an error if the interface is gone or down.
     #[inline]
     pub fn kick(&self) -> Result<bool, Errno> {
+        // Orders the entries before the look at the flag. The kernel sets the flag and then looks for entries, so that one
+        // of both sees what the other wrote.
+        fence(Ordering::SeqCst);
         if !self.sends.needs_wakeup() {
-            return Ok(true);
+            return Ok(self.sends.is_taken());
         }
         for _ in 0..KICKS_AT_MOST {
             match send(&self.socket, &[], SendFlags::DONTWAIT) {

@@ -104,6 +104,12 @@ impl<E: Entry> Producer<E> {
         true
     }
 
+    /// Reports whether the kernel has taken all entries.
+    #[inline]
+    pub fn is_taken(&self) -> bool {
+        self.shared.consumed().load(Ordering::Acquire) == self.written
+    }
+
     /// Reports whether the kernel takes further entries only after a call.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {

@@ -1,12 +1,15 @@
 //! The headers of datagrams to each peer, once the hardware address towards it is known.
 
 use super::neighbours::Neighbours;
+use super::path::PathProbe;
 use netdyno_protocol::frame::ethernet::{HEADERS_LEN, Headers, LinkEnd};
 use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4};
 
 /// How long a hardware address is believed, and how long none is looked for again after the first looks.
 const BELIEVED_NS: u64 = 1_000_000_000;
+/// After this time the kernel sends a datagram, which makes it find out whether the address is still that of the peer.
+const VERIFIED_NS: u64 = 10_000_000_000;
 /// Time between the first looks for a hardware address.
 const FIRST_NS: u64 = 1_000_000;
 /// Looks at that pace.
@@ -17,10 +20,27 @@ const IP_AND_UDP_LEN: usize = 28;
 /// The way to one peer.
 #[derive(Debug)]
 struct Route {
-    headers: Option<Headers>,
+    way: Option<Way>,
     looks: u32,
+    /// When the kernel last sent a datagram there.
+    verified_ns: u64,
     /// When the kernel is asked again.
     due_ns: u64,
+}
+
+/// What is known of the way to a peer.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    headers: Headers,
+    /// The longest datagram.
+    longest: usize,
+}
+
+impl Way {
+    #[inline]
+    fn headers_of(&self, len: usize) -> Option<[u8; HEADERS_LEN]> {
+        if len <= self.longest { self.headers.of(len) } else { None }
+    }
 }
 
 /// The ways to all peers, from one interface.
@@ -29,19 +49,25 @@ pub struct Routes {
     here: LinkEnd,
     interface: String,
     neighbours: Neighbours,
-    longest: usize,
+    paths: PathProbe,
+    /// The longest packet of the interface.
+    mtu: usize,
     routes: HashMap<SocketAddrV4, Route>,
     /// The peer of the last datagram, whose headers are most likely needed again.
-    last: Option<(SocketAddrV4, Headers, u64)>,
+    last: Option<(SocketAddrV4, Way, u64)>,
     /// Peers without headers.
     unknown: usize,
 }
 
 impl Routes {
     /// Returns the ways from an interface that carries packets up to `mtu` bytes.
-    pub fn new(here: LinkEnd, interface: String, mtu: usize, neighbours: Neighbours) -> Self {
-        let longest = mtu.saturating_sub(IP_AND_UDP_LEN);
-        Self { here, interface, neighbours, longest, routes: HashMap::new(), last: None, unknown: 0 }
+    pub fn new(
+        here: LinkEnd,
+        (interface, mtu): (String, usize),
+        neighbours: Neighbours,
+        paths: PathProbe,
+    ) -> Self {
+        Self { here, interface, neighbours, paths, mtu, routes: HashMap::new(), last: None, unknown: 0 }
     }
 
     pub fn interface(&self) -> &str {
@@ -55,36 +81,43 @@ impl Routes {
     }
 
     /// Returns the headers of a datagram to a peer. `None` if the interface does not reach the peer, if that is not
-    /// known yet, or if the datagram is longer than the interface carries.
+    /// known yet, if the datagram is longer than the way carries, or if the kernel is to verify the way.
     #[inline]
     pub fn headers(&mut self, to: SocketAddr, len: usize, now_ns: u64) -> Option<[u8; HEADERS_LEN]> {
         let SocketAddr::V4(to) = to else { return None };
-        if len > self.longest {
-            return None;
-        }
-        if let Some((last, headers, due_ns)) = &self.last
+        if let Some((last, way, due_ns)) = &self.last
             && *last == to
             && now_ns < *due_ns
         {
-            return headers.of(len);
+            return way.headers_of(len);
         }
-        self.look_up(to, now_ns)?.of(len)
+        self.look_up(to, now_ns)?.headers_of(len)
     }
 
     #[cold]
-    fn look_up(&mut self, to: SocketAddrV4, now_ns: u64) -> Option<Headers> {
-        let Self { here, interface, neighbours, routes, .. } = self;
-        let route = routes.entry(to).or_insert(Route { headers: None, looks: 0, due_ns: 0 });
+    fn look_up(&mut self, to: SocketAddrV4, now_ns: u64) -> Option<Way> {
+        let Self { here, interface, neighbours, paths, mtu, routes, .. } = self;
+        let new = Route { way: None, looks: 0, verified_ns: now_ns, due_ns: 0 };
+        let route = routes.entry(to).or_insert(new);
+        let mut is_to_be_verified = false;
         if now_ns >= route.due_ns {
             let hardware = neighbours.hardware_towards(*to.ip(), interface);
-            route.headers = hardware.map(|hardware| Headers::new(*here, LinkEnd { hardware, socket: to }));
+            route.way = hardware.map(|hardware| {
+                let packet = paths.longest_packet(to).map_or(*mtu, |packet| packet.min(*mtu));
+                let headers = Headers::new(*here, LinkEnd { hardware, socket: to });
+                Way { headers, longest: packet.saturating_sub(IP_AND_UDP_LEN) }
+            });
             route.looks = if hardware.is_some() { 0 } else { route.looks.saturating_add(1) };
             let is_first = (1..FIRST_LOOKS).contains(&route.looks);
             route.due_ns = now_ns.saturating_add(if is_first { FIRST_NS } else { BELIEVED_NS });
+            is_to_be_verified = now_ns.saturating_sub(route.verified_ns) >= VERIFIED_NS;
+            if is_to_be_verified {
+                route.verified_ns = now_ns;
+            }
         }
-        let (headers, due_ns) = (route.headers, route.due_ns);
-        self.last = headers.map(|headers| (to, headers, due_ns));
-        self.unknown = self.routes.values().filter(|route| route.headers.is_none()).count();
-        headers
+        let (way, due_ns) = (route.way, route.due_ns);
+        self.last = way.map(|way| (to, way, due_ns));
+        self.unknown = self.routes.values().filter(|route| route.way.is_none()).count();
+        way.filter(|_| !is_to_be_verified)
     }
 }
