@@ -95,8 +95,8 @@ fn commands(count: u8) -> String {
     commands
 }
 
-/// Runs commands of `ip`.
-fn ip(commands: &str) -> Result<(), String> {
+/// Runs commands of `ip` in the namespace of this thread.
+pub fn ip(commands: &str) -> Result<(), String> {
     let run = || {
         let mut ip = Command::new("ip");
         let mut ip = ip.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
