@@ -19,7 +19,7 @@ pub(crate) struct PeerWait {
     wait: Wait,
     polls: u32,
     began: Option<Instant>,
-    /// What the transport had moved when the wait began.
+    /// What the transport had moved when the wait first looked at it.
     moved: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl PeerWait {
         &mut self,
         wire: &mut W,
         block: impl FnOnce(&mut W, Duration) -> Result<(), LayerError>,
-        transport: impl FnOnce(&W) -> Option<Transport>,
+        transport: impl Fn(&W) -> Option<Transport>,
     ) -> Result<(), LayerError> {
         match self.wait {
             Wait::Block => {
@@ -84,13 +84,11 @@ impl PeerWait {
     }
 
     #[cold]
-    fn check(&mut self, transport: impl FnOnce() -> Option<Transport>) -> Result<(), LayerError> {
+    fn check(&mut self, transport: impl Fn() -> Option<Transport>) -> Result<(), LayerError> {
         // Of a message that arrives only acknowledgements leave.
         let moved = || transport().map(|counters| counters.sent + counters.acknowledgements);
-        let Some(began) = self.began else {
-            (self.began, self.moved) = (Some(Instant::now()), moved());
-            return Ok(());
-        };
+        let began = *self.began.get_or_insert_with(Instant::now);
+        self.moved = self.moved.or_else(&moved);
         if began.elapsed() <= PEER_TIMEOUT {
             return Ok(());
         }
@@ -116,7 +114,7 @@ mod tests {
             wait.check(|| transport).map(|()| (wait.moved, wait.has_lasted(PEER_TIMEOUT)))
         };
         assert_eq!(outcome(Some(1), sent(2)).unwrap(), (Some(2), false));
-        for (before, transport) in [(Some(2), sent(2)), (None, None)] {
+        for (before, transport) in [(Some(2), sent(2)), (None, sent(2)), (None, None)] {
             assert!(outcome(before, transport).is_err(), "{before:?}");
         }
         let mut wait = PeerWait::new(Wait::Spin);

@@ -28,8 +28,8 @@ pub fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
 /// Warns that the run took far more than its time: `passed` is the time that it took as a share of it.
 pub fn over_time_doubt(passed: f64) -> Option<Doubt> {
     let text = format!(
-        "the run took {} times its --max-time, because each launch measures everything at least once: give more, or choose \
-         smaller sizes",
+        "the run took {} times its --max-time, because a launch has to start and measures everything once, however little time \
+         it has: give more, or choose smaller sizes",
         Number(passed)
     );
     (passed > OVER_TIME).then(|| Doubt::new("over_time", text))

@@ -135,6 +135,7 @@ fn a_signal_ends_a_simulation() {
         names.any(|name| name.trim_end() == "simulation")
     };
     while !simulates(&child) {
+        assert_eq!(child.try_wait().unwrap(), None, "the command has ended");
         sleep(SHORTLY);
     }
     send("TERM", child.id());

@@ -101,7 +101,7 @@ pub(super) struct TcpServer {
     next: usize,
     /// Rounds until the next look for new connections.
     rounds: u32,
-    /// Connections and calls so far.
+    /// Connections and receives so far.
     events: u64,
     service: Service,
     /// Sets up each new connection.
@@ -117,8 +117,9 @@ struct Connection {
     rest: Vec<u8>,
     /// Bytes of it that were sent.
     sent: usize,
-    /// The event at which it was last heard.
+    /// The event at which it was last heard, and whether it has ever called.
     heard: u64,
+    has_called: bool,
 }
 
 /// The connection is of no use any more.
@@ -157,14 +158,23 @@ impl TcpServer {
                 self.events += 1;
                 let records = Records::new(longest_call(self.largest));
                 let heard = self.events;
-                self.connections.push(Connection { stream, records, rest: Vec::new(), sent: 0, heard });
+                self.connections.push(Connection {
+                    stream,
+                    records,
+                    rest: Vec::new(),
+                    sent: 0,
+                    heard,
+                    has_called: false,
+                });
             }
         }
     }
 
-    /// Closes the connection that has been silent for longest, if there is no room for one more.
+    /// Closes the connection that has been silent for longest, if there is no room for one more: one that has never called
+    /// before all others.
     fn make_room(&mut self) {
-        let silent = self.connections.iter().enumerate().min_by_key(|(_, connection)| connection.heard);
+        let by_use = |(_, connection): &(usize, &Connection)| (connection.has_called, connection.heard);
+        let silent = self.connections.iter().enumerate().min_by_key(by_use);
         if let Some((at, _)) = silent
             && self.connections.len() >= self.most
         {
@@ -176,7 +186,7 @@ impl TcpServer {
 impl Connection {
     /// Answers a call, if one has arrived. Returns whether one had.
     #[inline(always)]
-    fn answer(&mut self, service: &mut Service) -> Result<bool, Over> {
+    fn answer(&mut self, service: &mut Service, events: &mut u64) -> Result<bool, Over> {
         if !self.rest.is_empty() {
             if !write(&mut self.stream, &self.rest, &mut self.sent).map_err(|_| Over)? {
                 return Ok(false);
@@ -186,11 +196,16 @@ impl Connection {
         while !self.records.advance().map_err(|_| Over)? {
             match self.stream.read(self.records.spare()) {
                 Ok(0) => return Err(Over),
-                Ok(read) => self.records.note_read(read),
+                Ok(read) => {
+                    self.records.note_read(read);
+                    *events += 1;
+                    self.heard = *events;
+                }
                 Err(error) if is_passing(&error) => return Ok(false),
                 Err(_) => return Err(Over),
             }
         }
+        self.has_called = true;
         if let Some(reply) = service.answer(self.records.record()) {
             self.sent = 0;
             if !write(&mut self.stream, reply.record(), &mut self.sent).map_err(|_| Over)? {
@@ -216,10 +231,8 @@ impl Responder for TcpServer {
         self.rounds = self.rounds.saturating_sub(1);
         for _ in 0..self.connections.len() {
             self.next = if self.next < self.connections.len() { self.next } else { 0 };
-            match self.connections[self.next].answer(&mut self.service) {
+            match self.connections[self.next].answer(&mut self.service, &mut self.events) {
                 Ok(true) => {
-                    self.events += 1;
-                    self.connections[self.next].heard = self.events;
                     self.next += 1;
                     return Ok(true);
                 }

@@ -102,7 +102,7 @@ impl BulkLaunches<'_> {
         let point = |&at: &usize| {
             let g = &sizes[at].g;
             let ns = g.value_ns.unwrap_or(f64::NAN);
-            let half_width = g.ci_ns.map_or(0.0, Interval::half_width);
+            let half_width = sizes[at].plateau.ci_ns.map_or(0.0, Interval::half_width);
             FitPoint::new(self.sizes[at], ns, half_width.max(NOISE_OF_GAP * ns))
         };
         let points: Vec<FitPoint> = measured.iter().map(point).collect();

@@ -1,7 +1,7 @@
 //! Warnings about the figures of contention.
 
 use super::data::CrowdData;
-use super::record::{Contention, Quotient};
+use super::record::{Compared, Contention, Quotient};
 use crate::machine::preempted;
 use crate::precision::{Wanted, too_few_launches, wide_names};
 use crate::record::doubt::Doubt;
@@ -18,6 +18,11 @@ const OVERLAP: f64 = -0.1;
 /// A sentence names at most this many figures.
 const NAMED_AT_MOST: usize = 6;
 
+/// Reports that a pair has an o_r alone, and none in the crowd.
+fn is_hidden(compared: &Compared) -> bool {
+    compared.parameter == "o_r" && compared.crowd.value_ns.is_none() && compared.alone.value_ns.is_some()
+}
+
 pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     doubt_plateau(found, &mut doubts);
@@ -27,7 +32,7 @@ pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) 
             doubts.push(Doubt::about("negative", name, format!("comes out at {}: {why}", Time(ns))));
         }
     }
-    if found.halves.compared.iter().any(|one| one.parameter == "o_r" && one.crowd.value_ns.is_none()) {
+    if found.halves.compared.iter().any(is_hidden) {
         let text = "while all pairs send at once, a message with a delay before its reply takes as long as one without, so that \
                     what a pair waits for others cannot be told from o_r: there is no o_r and no L in the crowd";
         doubts.push(Doubt::about("hidden_in_crowd", "halves", text.into()));

@@ -164,10 +164,11 @@ impl CrowdLaunches<'_> {
         self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
     }
 
-    /// Reports that the crowd, and not the delay, sets the pace of its delayed streams: waiting then looks like overhead.
-    fn paces_the_delayed(&self) -> bool {
+    /// Reports that the crowd, and not the delay, sets the pace of a pair's delayed stream: waiting then looks like overhead.
+    fn paces_the_delayed(&self, pair: usize) -> bool {
         let over_stream = self.data.iter().map(|launch| {
-            let of = |timed: fn(&PairTimes) -> Timed| over_rounds(launch, |round| timed(&round.halves[0]).ns);
+            let of =
+                |timed: fn(&PairTimes) -> Timed| over_rounds(launch, |round| timed(&round.halves[pair]).ns);
             (of(|pair| pair.busy) + launch.shape.delay_ns) / of(|pair| pair.stream)
         });
         median(over_stream) < SHOWS
@@ -192,20 +193,21 @@ fn alone(round: &Round) -> &PairTimes {
 }
 
 fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
-    let is_hidden = OF_DELAY.contains(&name) && launches.paces_the_delayed();
+    let is_hidden = |pair: usize| OF_DELAY.contains(&name) && launches.paces_the_delayed(pair);
     let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
     let of_crowd_pair = |launch: &CrowdData, pair: usize| {
-        if is_hidden { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
+        if is_hidden(pair) { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
     };
     let of_crowd = |launch: &CrowdData| of_crowd_pair(launch, 0);
     let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
     let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
     let medians =
-        sorted((0..pairs).map(|pair| median(launches.data.iter().map(|launch| of_crowd_pair(launch, pair)))));
+        (0..pairs).map(|pair| median(launches.data.iter().map(|launch| of_crowd_pair(launch, pair))));
+    let medians = sorted(medians.filter(|median| median.is_finite()));
     Compared {
         parameter: name.into(),
         alone: launches.pair(alone, at),
-        crowd: match is_hidden {
+        crowd: match is_hidden(0) {
             true => Parameter::unobservable(),
             false => launches.pair(|round| &round.halves[0], at),
         },

@@ -237,7 +237,7 @@ fn doubt_machine(launches: &SignatureLaunches<'_>, rtt: f64, doubts: &mut Vec<Do
 
 /// Returns the parameters that must be precise: round trip and g to a share of themselves, the others to a
 /// share of the one-way time, of which they are parts. A layer may show no g.
-pub(crate) fn wanted(parameters: &Parameters, _found: &Logp, precision: f64) -> Vec<Wanted> {
+pub(crate) fn wanted(parameters: &Parameters, found: &Logp, precision: f64) -> Vec<Wanted> {
     let rtt_ns = parameters.rtt.value_ns.unwrap_or(f64::NAN);
     let wanted = |(name, parameter): (&str, &Parameter)| {
         let value = parameter.value_ns.unwrap_or(f64::NAN);
@@ -247,7 +247,10 @@ pub(crate) fn wanted(parameters: &Parameters, _found: &Logp, precision: f64) -> 
             "rtt" | "g" => precision * value,
             _ => precision * value.abs().max(rtt_ns / 2.0),
         };
-        Some(Wanted { name: name.into(), value, ci: parameter.ci_ns, half_width })
+        // The interval of a measured g reaches beyond that of the plateau, however long one measures.
+        let is_plateau = name == "g" && parameter.status == Status::Measured;
+        let ci = if is_plateau { found.plateau.ci_ns } else { parameter.ci_ns };
+        Some(Wanted { name: name.into(), value, ci, half_width })
     };
     parameters.times().into_iter().filter_map(wanted).collect()
 }

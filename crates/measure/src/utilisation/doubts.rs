@@ -221,7 +221,8 @@ fn stolen_share(found: &Utilisation, side: usize) -> f64 {
     let share = |windows: &mut dyn Iterator<Item = &Window>| {
         let machines = windows.filter_map(|window| window.machines()[side]);
         let (steal_ns, all_ns) = machines.fold((0.0, 0.0), |(steal, all), machine| {
-            (steal + machine.own_steal_ns.unwrap_or(machine.steal_ns), all + machine.elapsed_ns)
+            let of_each_ns = machine.steal_ns / machine.processors.max(1) as f64;
+            (steal + machine.own_steal_ns.unwrap_or(of_each_ns), all + machine.elapsed_ns)
         });
         steal_ns / all_ns
     };

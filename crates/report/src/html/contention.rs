@@ -166,7 +166,10 @@ fn halves_row(compared: &Compared) -> Markup {
             html! { (value(crowd)) },
             two_lines(&ratio(compared.ratio)),
             two_lines(&difference),
-            html! { (time(compared.least_ns)) " to " (time(compared.most_ns)) },
+            match compared.crowd.value_ns {
+                Some(_) => html! { (time(compared.least_ns)) " to " (time(compared.most_ns)) },
+                None => html! { (NONE) },
+            },
         ],
     )
 }

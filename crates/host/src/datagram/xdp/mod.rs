@@ -394,11 +394,12 @@ impl DatagramWire for XdpWire {
         if self.must_kick {
             self.kick();
         }
+        // The kernel may have gone to sleep while it was given frames, and then nothing arrives.
+        self.queues.iter().for_each(Queue::wake_if_asleep);
         if self.ring_looks < RING_LOOKS && self.routes.are_known() {
             return None;
         }
         self.ring_looks = 0;
-        self.queues.iter().for_each(Queue::wake_if_asleep);
         match self.socket.receive(room) {
             // More may have come there.
             Some(datagrams) => {

@@ -108,7 +108,8 @@ impl Queue {
         self.wake_if_asleep();
     }
 
-    /// Wakes the kernel if it waits for frames to receive into. It may have gone to sleep while the last ones were given.
+    /// Wakes the kernel if it waits for frames to receive into.
+    #[inline]
     pub fn wake_if_asleep(&self) {
         if self.fill.needs_wakeup() {
             self.wake_receiving();
