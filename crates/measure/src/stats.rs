@@ -147,11 +147,6 @@ pub fn median_ranks(n: usize, confidence: f64) -> Option<(usize, usize)> {
     (0..n / 2).take_while(|&k| miss(k) <= 1.0 - confidence + 1e-12).last().map(|k| (k, n - 1 - k))
 }
 
-/// Reports whether so many values give an interval of their median.
-pub(crate) fn has_median_interval(n: usize, confidence: f64) -> bool {
-    median_ranks(n, confidence).is_some()
-}
-
 /// Returns the distribution-free interval of the median of ascending values.
 pub fn median_interval_of_sorted(values: &[f64], confidence: f64) -> Option<Interval> {
     let (lo, hi) = median_ranks(values.len(), confidence)?;

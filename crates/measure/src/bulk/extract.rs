@@ -28,8 +28,8 @@ use crate::logp::send_overhead::send_overhead;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameters, Status};
 use crate::record::plateau::{Limit, Plateau};
-use crate::stats::{Confidence, Interval};
-use crate::steady::{Evidence, limited_by};
+use crate::stats::Confidence;
+use crate::steady::{self, Evidence, limited_by};
 
 /// Makes o_r an upper bound if more than this share of the receives waited for a part of the message.
 const WAITED: f64 = 0.05;
@@ -124,10 +124,8 @@ impl BulkLaunches<'_> {
         match plateau.limited_by {
             Limit::Gap => {
                 let share = self.starvation(at, plateau.value_ns, plateau.window);
-                g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
-                // As in `logp`: g lies between the time to issue and that to the last reply.
-                let by_done = self.figure(at, |e| e.done).value;
-                g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo.min(by_done), hi: ci.hi.max(by_done) });
+                let by_done_ns = self.figure(at, |e| e.done).value;
+                g.ci_ns = g.ci_ns.map(|ci| steady::gap_interval(ci, share, by_done_ns));
             }
             Limit::Processor => {
                 g = g_of(|e| e.steady.max(e.bound));

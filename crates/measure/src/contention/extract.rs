@@ -193,21 +193,24 @@ fn alone(round: &Round) -> &PairTimes {
 }
 
 fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
-    let is_hidden = |pair: usize| OF_DELAY.contains(&name) && launches.paces_the_delayed(pair);
+    // A whole launch has a pair at least.
+    let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
+    let is_of_delay = OF_DELAY.contains(&name);
+    let is_hidden: Vec<bool> =
+        (0..pairs).map(|pair| is_of_delay && launches.paces_the_delayed(pair)).collect();
     let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
     let of_crowd_pair = |launch: &CrowdData, pair: usize| {
-        if is_hidden(pair) { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
+        if is_hidden[pair] { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
     };
     let of_crowd = |launch: &CrowdData| of_crowd_pair(launch, 0);
     let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
-    let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
     let medians =
         (0..pairs).map(|pair| median(launches.data.iter().map(|launch| of_crowd_pair(launch, pair))));
     let medians = sorted(medians.filter(|median| median.is_finite()));
     Compared {
         parameter: name.into(),
         alone: launches.pair(alone, at),
-        crowd: match is_hidden(0) {
+        crowd: match is_hidden[0] {
             true => Parameter::unobservable(),
             false => launches.pair(|round| &round.halves[0], at),
         },

@@ -30,7 +30,7 @@ use crate::reading::Reading;
 use crate::record::parameter::{Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted};
-use crate::steady::{Evidence, limited_by};
+use crate::steady::{self, Evidence, limited_by};
 
 /// Returns rtt, o_s, o_r and the plateau of each launch, in nanoseconds. Ratios between layers consist of
 /// these figures.
@@ -141,11 +141,8 @@ fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters
     match plateau.limited_by {
         Limit::Gap => {
             let share = launches.starvation(plateau.value_ns, plateau.window);
-            g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo * (1.0 - share), ..ci });
-            // A queue that filled in the course of the burst makes the time to issue too short, and that to the last reply too
-            // long: g lies between them.
-            let by_done = launches.figure(|e| e.done_plateau).value;
-            g.ci_ns = g.ci_ns.map(|ci| Interval { lo: ci.lo.min(by_done), hi: ci.hi.max(by_done) });
+            let by_done_ns = launches.figure(|e| e.done_plateau).value;
+            g.ci_ns = g.ci_ns.map(|ci| steady::gap_interval(ci, share, by_done_ns));
         }
         Limit::Processor => {
             g = launches.measured(|e| e.plateau.max(e.bound), g_samples());

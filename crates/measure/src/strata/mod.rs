@@ -24,7 +24,7 @@ pub use probe::{ALIKE, Distance, Look, Pace, Probe, are_alike, bounce, pace_ns, 
 pub use stratum::{Stratum, doubts};
 
 use crate::record::doubt::Doubt;
-use crate::stats::{Interval, has_median_interval, sorted};
+use crate::stats::{Interval, median_ranks, sorted};
 use probe::have_same_pace;
 use std::collections::BTreeMap;
 pub(crate) use stratum::MOVED;
@@ -116,7 +116,7 @@ impl Strata {
         let places: Vec<Place> = probes.iter().map(|probe| self.place(probe)).collect();
         let headline = self.headline(&places);
         let count = places.iter().filter(|&&place| place == headline).count();
-        probes.is_empty() || (matches!(headline, Place::Of(_)) && has_median_interval(count, confidence))
+        probes.is_empty() || (matches!(headline, Place::Of(_)) && median_ranks(count, confidence).is_some())
     }
 
     /// Reports that the host changed during the run. It then also changes until the next run.
