@@ -8,9 +8,9 @@
  *
  *     netdyno plugin build mine.c --cc cc
  *
- * Calls: all come from one thread. Only open, connect, gather, block, register_memory,
- * allocate_memory, flush, open_epoch, close_epoch, expose and close may wait. A function that fails
- * returns a negative number and writes one line for the user to `error`.
+ * Calls: all come from one thread. Only open, connect, gather, block, cancel_receive,
+ * register_memory, allocate_memory, flush, open_epoch, close_epoch, expose and close may wait. A
+ * function that fails returns a negative number and writes one line for the user to `error`.
  *
  * Processes: each has a rank, counted from 0. There are two ways to start them. Either netdyno
  * starts the processes, assigns their ranks and passes all addresses to each (address, connect). Or
@@ -34,12 +34,14 @@
  *
  * Registered memory can also be accessed by other processes without a receive, by put, get and
  * fetch_add (NETDYNO_REGISTERS, NETDYNO_ONE_SIDED, NETDYNO_FETCH_ADD). The memory of both sides must
- * be registered. A layer may allocate it itself (NETDYNO_ALLOCATES). Without an epoch the other process takes no part. A layer may also have epochs
- * (NETDYNO_FENCE, NETDYNO_POST): operations between two calls, in which the other process takes part.
+ * be registered. A layer may allocate it itself (NETDYNO_ALLOCATES). Without an epoch the other
+ * process takes no part. A layer may also have epochs (NETDYNO_FENCE, NETDYNO_POST): operations
+ * between two calls, in which the other process takes part.
  *
  * When a process dies, the other processes must see an error or be ended within a bounded time. A
  * layer that cannot detect this may report that nothing has arrived: netdyno gives up after ten
- * seconds.
+ * seconds. A call that waits may wait for as long as the other process is alive, but a launch that
+ * says nothing for a minute is ended.
  *
  * Later headers may append members to the structures. `size` tells which members exist.
  */

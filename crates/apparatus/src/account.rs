@@ -72,6 +72,8 @@ pub enum Word {
     EndedDelivered,
     /// The number of bytes used of the failure's text.
     FailureBytes,
+    /// Messages sent and one-sided operations that have no bytes.
+    Empty,
 }
 
 /// The index of the failure's text.

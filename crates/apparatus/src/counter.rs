@@ -102,7 +102,7 @@ impl Counter {
         self.state().show(count, ticks::glance())
     }
 
-    /// Resets the highest value shown, because the counter is set or added to.
+    /// Resets the highest value shown, because the counter is set, or set back.
     fn forget_shown(&self) {
         self.state().shown = 0;
     }
@@ -171,8 +171,10 @@ entries! {
         hook: counter.hook,
         pass: { let theirs = counter.ops; call!(theirs.add(cntr, value)) },
         |provider| {
-            // Providers count by this function too, so that the value added says nothing of what to show.
-            counter.forget_shown();
+            // Providers count by this function too, which does not set a counter back.
+            if value.cast_signed() < 0 {
+                counter.forget_shown();
+            }
             let theirs = counter.ops;
             provider.call(|| call!(theirs.add(cntr, value)))
         },

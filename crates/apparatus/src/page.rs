@@ -26,7 +26,7 @@ pub const FOLDER: &str = "NETDYNO_APPARATUS";
 /// The name of the control block's file in that folder.
 pub const NAME: &str = "page";
 /// The layout version of control block and statistics. It changes whenever either format does.
-pub const LAYOUT: u32 = 3;
+pub const LAYOUT: u32 = 4;
 /// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"netdyno\0";
 /// The offset of the number of the setting in force.

@@ -1,5 +1,6 @@
 //! External launchers, such as mpiexec and srun, that start processes on this host and others.
 
+use crate::place;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::fmt;
@@ -78,6 +79,10 @@ impl Launcher {
     /// Returns an I/O error if the launcher cannot be started.
     pub fn start(&self, procs: usize, program: &Command, variables: &[(&str, &OsStr)]) -> io::Result<Job> {
         let mut command = self.command(procs, program);
+        // This process may belong to a job of another launcher.
+        for name in place::variables() {
+            command.env_remove(name);
+        }
         command
             .envs(variables.iter().copied())
             .stdin(Stdio::null())

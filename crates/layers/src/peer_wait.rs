@@ -94,7 +94,9 @@ impl PeerWait {
         }
         let moved = moved();
         if moved.is_none() || moved == self.moved {
-            return Err(LayerError(format!("the other process has done nothing for {PEER_TIMEOUT:?}")));
+            return Err(LayerError(format!(
+                "nothing whole has come from the other process for {PEER_TIMEOUT:?}"
+            )));
         }
         (self.began, self.moved) = (Some(Instant::now()), moved);
         Ok(())

@@ -156,6 +156,7 @@ fn bisection(of: &Bisection) -> String {
 /// `many_to_one.3.ratio`.
 pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
     let time = |name: &str, p: &Parameter| Figure::time(name.to_owned(), size_bytes, p);
+    let compared = |name: String, p: &Parameter| Figure::time(name.clone(), size_bytes, p).compared_as(name);
     let quotient = |name: &str, unit, of: Quotient| {
         let value = (of.launches > 0).then_some(of.value);
         Figure::median(name.to_owned(), unit, size_bytes, (value, of.ci), of.launches)
@@ -165,18 +166,18 @@ pub fn figures(found: &Contention, size_bytes: usize) -> Vec<Figure> {
         time("pairs.least", &found.pairs.least.rtt),
         time("pairs.most", &found.pairs.most.rtt),
         quotient("pairs.ratio", "ratio", found.pairs.most_over_least),
-        time("one_to_many", &found.one_to_many.gap),
+        compared("one_to_many".into(), &found.one_to_many.gap),
         quotient("one_to_many.ratio", "ratio", found.one_to_many.ratio),
     ];
-    for compared in &found.halves.compared {
-        let name = format!("halves.{}", compared.parameter);
-        figures.push(time(&name, &compared.crowd));
-        figures.extend(compared.ratio.map(|ratio| quotient(&format!("{name}.ratio"), "ratio", ratio)));
-        figures.push(quotient(&format!("{name}.difference"), "ns", compared.difference_ns));
+    for of in &found.halves.compared {
+        let name = format!("halves.{}", of.parameter);
+        figures.push(compared(name.clone(), &of.crowd));
+        figures.extend(of.ratio.map(|ratio| quotient(&format!("{name}.ratio"), "ratio", ratio)));
+        figures.push(quotient(&format!("{name}.difference"), "ns", of.difference_ns));
     }
     for at in &found.many_to_one {
         let name = format!("many_to_one.{}", at.requesters);
-        figures.push(time(&name, &at.gap));
+        figures.push(compared(name.clone(), &at.gap));
         figures.push(quotient(&format!("{name}.ratio"), "ratio", at.ratio));
         figures.push(quotient(&format!("{name}.slowest_over_fastest"), "ratio", at.slowest_over_fastest));
     }

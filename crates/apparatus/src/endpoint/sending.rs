@@ -147,6 +147,7 @@ impl Endpoint {
         if result == 0 {
             self.hook.count(Word::OneSided, 1);
             self.hook.count(Word::OneSidedBytes, operation.bytes as u64);
+            self.count_empty(operation.bytes);
             self.hook.count(Word::Spared, is_spared.into());
         }
         result
@@ -164,6 +165,13 @@ impl Endpoint {
     fn count_sent(&self, bytes: usize) {
         self.hook.count(Word::Sent, 1);
         self.hook.count(Word::SentBytes, bytes as u64);
+        self.count_empty(bytes);
+    }
+
+    fn count_empty(&self, bytes: usize) {
+        if bytes == 0 {
+            self.hook.count(Word::Empty, 1);
+        }
     }
 
     /// Takes the send overhead, once for each message also if the provider refuses it at first, and

@@ -102,6 +102,11 @@ impl Force {
         vary(&mut self.variation())
     }
 
+    /// Returns how much later the last byte of a message of `bytes` can depart than its first, at any time.
+    pub fn longest_delay(&self, bytes: usize) -> u64 {
+        self.time_profile.longest_delay(bytes)
+    }
+
     /// Returns the latency of a message that arrives at `here`.
     pub fn latency(&self, here: u64) -> u64 {
         if self.time_profile.is_steady() {

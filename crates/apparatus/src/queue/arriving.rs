@@ -71,8 +71,12 @@ impl Queue {
     fn unstamp(&self, entry: &mut Entry, source: Address, now: u64) -> Said {
         let has_data = entry.flags & abi::REMOTE_CQ_DATA != 0;
         let packed = if has_data { (entry.data >> 32) as u32 } else { 0 };
-        let stamp =
-            self.hook.marks().then(|| self.hook.grain.unpack(packed, self.hook.latest(now), now)).flatten();
+        let unpack = || {
+            let delay = self.hook.force().map_or(0, |force| force.longest_delay(entry.len));
+            let grain = self.hook.grain;
+            grain.unpack(packed, self.hook.latest(now), grain.latest_at_once(now, delay))
+        };
+        let stamp = self.hook.marks().then(unpack).flatten();
         // Programs that send data with their messages identify themselves by it.
         let says_who = has_data && !stamp.is_some_and(|stamp| stamp.added);
         let sender = match source {

@@ -1,5 +1,6 @@
 //! Warnings about the terms of a campaign: its launches, its link, and where its processes ran.
 
+use crate::hosts::host::Machines;
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_clock::place::Distance;
@@ -111,19 +112,36 @@ pub fn repeated_calls_doubt(layer: Layer, launches: &[Data]) -> Option<Doubt> {
 
 /// Warns about a job on more than two machines, because the record describes only two.
 pub fn other_machines(origin: &Origin) -> Option<Doubt> {
-    let Origin::Job(ranks) = origin else { return None };
-    let machines = ranks.machines();
+    let machines = match origin {
+        Origin::Job(ranks) => ranks.machines().number(),
+        Origin::Launcher(placed) => placed.machines().number(),
+        Origin::Children | Origin::Peer(_) | Origin::Server(_) => return None,
+    };
     (machines > 2).then(|| {
         let text = format!("the job has {machines} machines, of which two are described here");
         Doubt::new("more_machines", text)
     })
 }
 
-pub fn placement_doubt(bench: &Bench, machines: usize, distance: Option<Distance>) -> Option<Doubt> {
+/// Warns that a launcher has put the processes on other machines in some launches than in the others.
+pub fn machines_vary_doubt(machines: &[Machines]) -> Option<Doubt> {
+    let kinds = [Machines::This, Machines::Another];
+    let of_kind = |kind| machines.iter().filter(|&&of_launch| of_launch == kind).count();
+    let [here, another] = kinds.map(of_kind);
+    let several = machines.len() - here - another;
+    let is_same = machines.windows(2).all(|pair| pair[0] == pair[1]);
+    (!is_same).then(|| {
+        let text = format!(
+            "the launcher put the processes of {here} launches on this machine, of {another} on another one, and of \
+             {several} on several: the figures mix them; have --launcher name the machines"
+        );
+        Doubt::new("machines_vary", text)
+    })
+}
+
+pub fn placement_doubt(bench: &Bench, distance: Option<Distance>) -> Option<Doubt> {
     let (processes, processors) = (bench.cpus.len(), bench.processors);
-    // A launcher distributes the processes over its machines as it likes.
-    let is_known = machines == 1 || !matches!(bench.origin, Origin::Launcher(_));
-    if is_known && processes > 2 && processors < processes {
+    if processes > 2 && processors < processes {
         return Some(Doubt::new(
             "more_processes_than_processors",
             format!(

@@ -1,5 +1,6 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
+use crate::hosts::host::Machines;
 use crate::launch::bench::Bench;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -66,6 +67,11 @@ pub trait Method {
 
     /// Takes what the tasks need of the benches, before the first launch.
     fn prepare(&mut self, _benches: &[Bench]) {}
+
+    /// Returns layers that the user did not name, to be measured after those. `machines` are those of the processes.
+    fn also_measures(&mut self, _machines: Machines) -> Vec<Layer> {
+        Vec::new()
+    }
 
     /// Returns the ways to wait in which each layer is measured besides polling, as far as it can, unless the user
     /// names the ways.

@@ -12,10 +12,11 @@ mod stratify;
 use crate::campaign::method::{HostState, Method, Terms};
 use crate::campaign::probe::Prober;
 use crate::campaign::schedule::Schedule;
+use crate::hosts::host::Machines;
 use crate::hosts::machine;
 use crate::hosts::site::Site;
 use crate::job::ranks::Ranks;
-use crate::launch::bench::Bench;
+use crate::launch::bench::{Bench, Launched};
 use crate::options::bench::{BenchArgs, Label, Measuring};
 use crate::options::once::each_once;
 use crate::program::profiles;
@@ -26,8 +27,9 @@ use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
 use benches::{bench, named_waits, openable, waits};
 use doubts::{
-    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, other_machines, over_time_doubt,
-    placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
+    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, machines_vary_doubt, other_machines,
+    over_time_doubt, placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt,
+    too_few_doubt,
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -147,9 +149,10 @@ impl Campaign {
                 .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
         }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
+        let also = method.also_measures(site.machines);
         let named = named_waits(measuring)?;
         let mut benches = Vec::new();
-        for &layer in layers {
+        for &layer in layers.iter().chain(&also) {
             let waits = waits(layer, &named, &method.also_waits(), &site);
             let of_layer = waits.into_iter().map(|wait| bench(layer, conditions, measuring, wait, &site));
             let of_layer = openable(of_layer.collect::<Result<_, _>>()?, !named.is_empty())?;
@@ -225,8 +228,9 @@ impl Campaign {
     pub fn run(&self) -> Result<Record, Fault> {
         let interrupt = Interrupt::catch()?;
         let began = SystemTime::now();
-        let environment =
-            machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()));
+        let environment = self.site.requester_environment().unwrap_or_else(|| {
+            machine::environment(self.benches.iter().find_map(|bench| bench.cpus.first().copied()))
+        });
         let peer_environment = self.site.peer_environment(&interrupt)?;
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let asked_for = usize::from(self.measuring.launches);
@@ -368,12 +372,16 @@ impl Campaign {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
-            [a, b] if run.machines == 1 => Some(place::distance(a, b)),
+            [a, b] if run.machines.iter().all(|&machines| machines == Machines::This) => {
+                Some(place::distance(a, b))
+            }
             _ => None,
         };
-        let is_between_two = bench.cpus.len() == 2 && run.machines == 2;
+        let is_between_two =
+            bench.cpus.len() == 2 && run.machines.iter().all(|&machines| machines == Machines::Several(2));
         let mut doubts = reading.doubts;
-        doubts.extend(placement_doubt(bench, run.machines, distance));
+        doubts.extend(placement_doubt(bench, distance));
+        doubts.extend(machines_vary_doubt(&run.machines));
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.origin.server().map(server_doubt));
         doubts.extend(repeated);
@@ -439,13 +447,14 @@ struct Run<'a> {
     /// One probe for each launch; empty if the processors cannot be probed.
     probes: Vec<Probe>,
     library: Option<String>,
-    machines: usize,
+    /// The machines of each launch.
+    machines: Vec<Machines>,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
         let prober = Prober::of(bench);
-        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: 1 }
+        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: Vec::new() }
     }
 
     /// Launches once, and repeats the launch if its processors were moved and time is left. The data of a
@@ -462,16 +471,12 @@ impl<'a> Run<'a> {
             let began = Instant::now();
             let begun = self.prober.as_ref().map(Prober::begin);
             let launched = self.bench.launch(task, interrupt, progress)?;
-            (self.library, self.machines) = (launched.library, launched.machines);
-            if launched.machines > 1 {
-                // The workers ran on other machines, so probes of this host's processors say nothing about
-                // them.
-                self.prober = None;
-            }
             let probe = self.prober.as_ref().zip(begun);
-            let probe = probe.map(|(prober, begun)| prober.end(begun, task.launch(), repeats));
+            let probe = probe
+                .filter(|_| launched.machines == Machines::This)
+                .map(|(prober, begun)| prober.end(begun, task.launch(), repeats));
             let has_moved = probe.as_ref().is_some_and(|probe| probe.distance() == Apart::Moved);
-            self.keep(at, launched.data, probe);
+            self.keep(at, launched, probe);
             let now = Instant::now();
             if !has_moved || repeats == REPEATS || !schedule.fits(now, now - began) {
                 break;
@@ -480,12 +485,21 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Keeps the data of launch number `at`, in the place of the launch that it repeats.
-    fn keep(&mut self, at: usize, data: Data, probe: Option<Probe>) {
+    /// Keeps launch number `at`, in the place of the launch that it repeats.
+    fn keep(&mut self, at: usize, launched: Launched, probe: Option<Probe>) {
+        self.library = launched.library;
         self.launches.truncate(at);
-        self.launches.push(data);
+        self.launches.push(launched.data);
+        self.machines.truncate(at);
+        self.machines.push(launched.machines);
         self.probes.truncate(at);
         self.probes.extend(probe);
+        if launched.machines != Machines::This {
+            // Probes of this machine's processors say nothing about others. A launcher may have kept earlier launches
+            // here; without probes, all launches are evaluated together.
+            self.prober = None;
+            self.probes.clear();
+        }
     }
 }
 
@@ -520,12 +534,8 @@ mod tests {
         }
     }
 
-    /// Three launches count even if a signal arrives while the third is repeated.
-    #[test]
-    fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
-        let bench = simulated();
-        let mut run = Run::new(&bench);
-        let terms = Terms {
+    fn terms() -> Terms {
+        Terms {
             launch: 0,
             budget_ns: 1e6,
             share_ns: 1e6,
@@ -534,23 +544,19 @@ mod tests {
             seed: 1,
             host: HostState::Simulated,
             layer: Layer::Sim,
-        };
+        }
+    }
+
+    /// Three launches count even if a signal arrives while the third is repeated.
+    #[test]
+    fn a_launch_that_moved_counts_until_its_repeat_has_ended() {
+        let bench = simulated();
+        let mut run = Run::new(&bench);
         let interrupt = Interrupt::catch().unwrap();
         let mut launch = |at: usize, repeats| {
-            let task = Signature.task(&Terms { launch: at, ..terms }, &run.launches);
-            let data = bench.launch(&task, &interrupt, &mut |_| {}).unwrap().data;
-            run.keep(
-                at,
-                data,
-                Some(Probe {
-                    launch: at,
-                    before: None,
-                    after: None,
-                    stolen_share: None,
-                    paces: Vec::new(),
-                    repeats,
-                }),
-            );
+            let task = Signature.task(&Terms { launch: at, ..terms() }, &run.launches);
+            let launched = bench.launch(&task, &interrupt, &mut |_| {}).unwrap();
+            run.keep(at, launched, Some(probe(at, repeats)));
             (is_worth_writing(std::slice::from_ref(&run)), run.launches.len(), run.probes.len())
         };
         assert_eq!(launch(0, 0), (false, 1, 1));
@@ -558,5 +564,32 @@ mod tests {
         assert_eq!(launch(2, 0), (true, 3, 3));
         assert_eq!(launch(2, 1), (true, 3, 3));
         assert_eq!(run.probes[2].repeats, 1);
+    }
+
+    fn probe(launch: usize, repeats: usize) -> Probe {
+        Probe { launch, before: None, after: None, stolen_share: None, paces: Vec::new(), repeats }
+    }
+
+    /// A launcher may distribute the processes in another way each time.
+    #[test]
+    fn launches_on_other_machines_are_evaluated_with_the_others() {
+        let bench = simulated();
+        let mut run = Run::new(&bench);
+        let interrupt = Interrupt::catch().unwrap();
+        for (at, machines) in [Machines::This, Machines::This, Machines::Several(2)].into_iter().enumerate() {
+            let task = Signature.task(&Terms { launch: at, ..terms() }, &run.launches);
+            let launched = bench.launch(&task, &interrupt, &mut |_| {}).unwrap();
+            assert_eq!(machines_vary_doubt(&run.machines), None);
+            run.keep(at, Launched { machines, ..launched }, (at < 2).then(|| probe(at, 0)));
+        }
+        let Run { launches, probes, machines, .. } = run;
+        let doubt = machines_vary_doubt(&machines).unwrap();
+        assert!(
+            doubt.text.contains("2 launches on this machine, of 0 on another one, and of 1"),
+            "{}",
+            doubt.text
+        );
+        let read = stratify::read(&Signature, launches, &probes, &Strata::undivided(), &terms()).unwrap();
+        assert_eq!(read.reading.found.launches(), 3);
     }
 }

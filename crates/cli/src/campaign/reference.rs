@@ -1,7 +1,7 @@
 //! Chooses netdyno's own lean layer that takes the same path as a library's layer. Its figures are the
 //! reference for those of the library.
 
-use crate::job::ranks::Ranks;
+use crate::hosts::host::Machines;
 use crate::options::bench::{BenchArgs, Measuring};
 use netdyno_layers::catalogue::Layer;
 use std::env;
@@ -13,43 +13,26 @@ const SHARED_MEMORY: [&str; 10] =
 const SHARED_PROVIDERS: [&str; 3] = ["shm", "sm2", "sm"];
 /// libfabric's and UCX's names of transports over sockets.
 const SOCKETS: [&str; 4] = ["tcp", "udp", "sockets", "net"];
-/// Launcher options that name other hosts.
-const OF_HOSTS: [&str; 11] = [
-    "-f",
-    "-host",
-    "--host",
-    "-H",
-    "-hosts",
-    "--hosts",
-    "-hostfile",
-    "--hostfile",
-    "-machinefile",
-    "--machinefile",
-    "-w",
-];
 
-/// Tells whether the messages stay within this host.
+/// Tells whether the messages stay within a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// All processes run on this host.
+    /// All processes run on one host.
     WithinHost {
         /// MPI uses sockets even between processes of this host.
         mpi_uses_sockets: bool,
     },
-    /// The processes may run on several hosts.
+    /// The processes run on several hosts.
     BetweenHosts,
 }
 
 impl Route {
-    /// Returns the route between the processes of a measurement.
-    pub fn of(measuring: &Measuring, ranks: Option<&Ranks>) -> Self {
-        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
-        let leaves = measuring.peer.is_some()
-            || ranks.is_some_and(|ranks| ranks.machines() > 1)
-            || names_hosts(&launcher);
-        if leaves {
+    /// Returns the route between the processes of a measurement, which run on these machines.
+    pub fn of(measuring: &Measuring, machines: Machines) -> Self {
+        if measuring.peer.is_some() || machines.number() > 1 {
             return Self::BetweenHosts;
         }
+        let launcher = measuring.launcher.as_ref().map(ToString::to_string).unwrap_or_default();
         Self::WithinHost { mpi_uses_sockets: uses_sockets(&launcher, |name| env::var(name).ok()) }
     }
 
@@ -80,14 +63,6 @@ impl Route {
 /// Reports whether a list of transports in the syntax of libfabric, UCX or Open MPI has any of the names.
 fn has_any(list: &str, names: &[&str]) -> bool {
     list.split([',', ';', '+']).any(|part| names.contains(&part))
-}
-
-/// Reports whether a launcher may start processes on other hosts. srun may always do so; other launchers need
-/// an option that names hosts.
-fn names_hosts(launcher: &str) -> bool {
-    let words: Vec<&str> = launcher.split_whitespace().collect();
-    let is_of_hosts = |word: &&str| OF_HOSTS.contains(&word.split('=').next().unwrap_or(word));
-    words.first().is_some_and(|program| program.ends_with("srun")) || words.iter().any(is_of_hosts)
 }
 
 /// Reports whether MPI uses sockets even between processes of one host. The launcher's options or the
@@ -182,19 +157,6 @@ mod tests {
                 environment.iter().find(|(other, _)| *other == name).map(|(_, value)| value.to_string())
             };
             assert_eq!(uses_sockets(launcher, variable), expected, "{launcher} {environment:?}");
-        }
-    }
-
-    #[test]
-    fn launchers_that_are_told_of_hosts_may_leave_this_one() {
-        for (launcher, leaves) in [
-            ("mpiexec -n {n}", false),
-            ("mpiexec --mca pml cm -n {n}", false),
-            ("mpiexec -host a,b -n {n}", true),
-            ("mpiexec --hostfile=hosts -n {n}", true),
-            ("/usr/bin/srun -n {n}", true),
-        ] {
-            assert_eq!(names_hosts(launcher), leaves, "{launcher}");
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The host set-up of a measurement: hosts, processors, addresses.
 
+use crate::hosts::host::{Host, Machines};
 use crate::hosts::peer::Peer;
 use crate::hosts::secret;
-use crate::job::ranks::{Host, Ranks};
+use crate::job::ranks::Ranks;
 use crate::launch::origin::Origin;
+use crate::launch::scout;
 use crate::options::bench::{CpuList, Measuring};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use netdyno_clock::place;
 use netdyno_host::datagram::DatagramSocket;
+use netdyno_job::launcher::Launcher;
 use netdyno_layers::catalogue::{Layer, able};
 use netdyno_measure::record::Environment;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +30,8 @@ pub struct Site {
     pub bind: SocketAddr,
     /// Origin of the processes, such as a launcher.
     pub origin: Origin,
+    /// The machines of the processes.
+    pub machines: Machines,
 }
 
 impl Site {
@@ -41,6 +46,11 @@ impl Site {
     ) -> Result<Self, Fault> {
         if let Some(server) = measuring.server {
             return Self::of_server(layers, measuring, server, ranks.is_some());
+        }
+        if let Some(launcher) = &measuring.launcher
+            && layers.iter().any(|&layer| layer != Layer::Sim)
+        {
+            return Self::of_launcher(layers, measuring, procs, launcher);
         }
         match (ranks, procs) {
             (Some(ranks), _) => Self::of_job(layers, measuring, procs, ranks),
@@ -69,9 +79,15 @@ impl Site {
         check_bind(layers, SocketAddr::new(bind.ip(), port))?;
         let Some(peer) = peer else {
             let cpus = vec![here.0, here.1];
-            return Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) });
+            return Ok(Self::of_children(cpus, bind));
         };
-        Ok(Self { cpus: vec![here.0, peer.cpu()], processors: 2, bind, origin: Origin::Peer(Arc::new(peer)) })
+        Ok(Self {
+            cpus: vec![here.0, peer.cpu()],
+            processors: 2,
+            bind,
+            machines: if peer.is_this_host() { Machines::This } else { Machines::Several(2) },
+            origin: Origin::Peer(Arc::new(peer)),
+        })
     }
 
     /// Places the requester of a server that runs already. Nothing is known of the server's place.
@@ -106,7 +122,8 @@ impl Site {
         };
         check_allowed(&[cpu], &allowed)?;
         let bind = SocketAddr::new(ip_towards(server)?, 0);
-        Ok(Self { cpus: vec![cpu], processors: 1, bind, origin: Origin::Server(server) })
+        let (origin, machines) = (Origin::Server(server), Machines::This);
+        Ok(Self { cpus: vec![cpu], processors: 1, bind, origin, machines })
     }
 
     /// Places many processes on this host's processors, in turn.
@@ -120,7 +137,30 @@ impl Site {
         let cpus: Vec<usize> = cpus.iter().copied().cycle().take(procs).collect();
         let bind = measuring.bind.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
         check_bind(layers, bind)?;
-        Ok(Self { processors: distinct(&cpus), cpus, bind, origin: started(measuring) })
+        Ok(Self::of_children(cpus, bind))
+    }
+
+    fn of_children(cpus: Vec<usize>, bind: SocketAddr) -> Self {
+        let processors = cpus.iter().collect::<BTreeSet<_>>().len();
+        Self { processors, cpus, bind, origin: Origin::Children, machines: Machines::This }
+    }
+
+    /// Places the processes that a launcher starts, on the hosts that it chooses.
+    fn of_launcher(
+        layers: &[Layer],
+        measuring: &Measuring,
+        procs: Option<usize>,
+        launcher: &Launcher,
+    ) -> Result<Self, Fault> {
+        measuring.bind.map_or(Ok(()), |bind| check_bind(layers, bind))?;
+        let ip = measuring.bind.map(|bind| bind.ip());
+        let placed = scout::place(launcher, procs.unwrap_or(2), ip, &Interrupt::catch()?)?;
+        let bind = SocketAddr::new(placed.ip, measuring.bind.map_or(0, |bind| bind.port()));
+        let machines = placed.machines();
+        check_reach(layers, machines)?;
+        let cpus = cpus_on(&placed.hosts, measuring, procs)?;
+        let processors = different(&placed.hosts, &cpus);
+        Ok(Self { cpus, processors, bind, origin: Origin::Launcher(Arc::new(placed)), machines })
     }
 
     /// Places the processes of the job on the hosts that its launcher has chosen.
@@ -136,24 +176,28 @@ impl Site {
                 "the job has {has} processes, and {wanted} are wanted: have its launcher start as many"
             )));
         }
-        if ranks.machines() > 1
-            && let Some(layer) = layers.iter().find(|layer| layer.is_of_one_host())
-        {
-            return Err(Fault::BadInput(format!("{layer} does not reach another host: leave it away")));
-        }
-        let cpus = cpus_of_job(measuring, procs, ranks.hosts())?;
-        let places: BTreeSet<_> =
-            ranks.hosts().iter().zip(&cpus).map(|(host, cpu)| (&host.machine, cpu)).collect();
-        let processors = places.len();
+        let machines = ranks.machines();
+        check_reach(layers, machines)?;
+        let cpus = cpus_on(ranks.hosts(), measuring, procs)?;
+        let processors = different(ranks.hosts(), &cpus);
         let bind =
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), measuring.bind.map_or(0, |bind| bind.port()));
-        Ok(Self { cpus, processors, bind, origin: Origin::Job(ranks) })
+        Ok(Self { cpus, processors, bind, origin: Origin::Job(ranks), machines })
+    }
+
+    /// Returns the description of the requester's machine, if that is another one than this.
+    pub fn requester_environment(&self) -> Option<Environment> {
+        match &self.origin {
+            Origin::Launcher(placed) => placed.requester.clone(),
+            Origin::Children | Origin::Peer(_) | Origin::Server(_) | Origin::Job(_) => None,
+        }
     }
 
     /// Returns the description of another machine on which a process runs, if there is one.
     pub fn peer_environment(&self, interrupt: &Interrupt) -> Result<Option<Environment>, Fault> {
         match &self.origin {
-            Origin::Children | Origin::Launcher(_) | Origin::Server(_) => Ok(None),
+            Origin::Children | Origin::Server(_) => Ok(None),
+            Origin::Launcher(placed) => Ok(placed.other.clone()),
             Origin::Peer(peer) => Ok(Some(peer.environment().clone())),
             Origin::Job(ranks) => {
                 ranks.elsewhere().map(|rank| ranks.environment(rank, self.cpus[rank], interrupt)).transpose()
@@ -174,19 +218,15 @@ fn ip_towards(server: SocketAddr) -> Result<IpAddr, Fault> {
     local().map_err(|error: io::Error| Fault::Failed(format!("--connect {server}: no way to it: {error}")))
 }
 
-fn started(measuring: &Measuring) -> Origin {
-    measuring.launcher.clone().map_or(Origin::Children, Origin::Launcher)
-}
-
-/// Returns a processor for each process of a job: the one that the user named, or the least used of the
-/// processors that the launcher allows the process.
-fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> Result<Vec<usize>, Fault> {
+/// Returns a processor for each process that a launcher has put on one of these hosts: the one that the user named, or the
+/// least used of the processors that the launcher allows the process.
+fn cpus_on(hosts: &[Host], measuring: &Measuring, procs: Option<usize>) -> Result<Vec<usize>, Fault> {
     if procs.is_none() {
         // `--cpus` is checked as a pair. Without it, two processes that may run on the same processors get
         // two that are near each other.
         if pair(measuring)?.is_none()
             && hosts[0] == hosts[1]
-            && let Some((a, b)) = place::choose_pair(&hosts[0].cpus)
+            && let Some((a, b)) = hosts[0].near
         {
             return Ok(vec![a, b]);
         }
@@ -194,7 +234,10 @@ fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> R
     if let Some(CpuList(cpus)) = &measuring.cpus {
         let cpus: Vec<usize> = cpus.iter().copied().cycle().take(hosts.len()).collect();
         for (cpu, host) in cpus.iter().zip(hosts) {
-            check_allowed(std::slice::from_ref(cpu), &host.cpus)?;
+            // A launcher may have bound each process of a machine to a processor of its own.
+            let of_machine = hosts.iter().filter(|other| other.machine == host.machine);
+            let allowed: BTreeSet<usize> = of_machine.flat_map(|other| other.cpus.iter().copied()).collect();
+            check_allowed(&[*cpu], &allowed.into_iter().collect::<Vec<_>>())?;
         }
         return Ok(cpus);
     }
@@ -204,16 +247,27 @@ fn cpus_of_job(measuring: &Measuring, procs: Option<usize>, hosts: &[Host]) -> R
         .map(|host| {
             let takers = |cpu: usize| taken.get(&(&host.machine[..], cpu)).copied().unwrap_or(0);
             let cpu = host.cpus.iter().copied().min_by_key(|&cpu| takers(cpu));
-            let cpu = cpu.ok_or_else(|| Fault::Failed("a process of the job may use no processor".into()))?;
+            let cpu =
+                cpu.ok_or_else(|| Fault::Failed("a process of the launcher may use no processor".into()))?;
             *taken.entry((&host.machine, cpu)).or_default() += 1;
             Ok(cpu)
         })
         .collect()
 }
 
-/// Returns the number of different processors.
-fn distinct(cpus: &[usize]) -> usize {
-    cpus.iter().collect::<BTreeSet<_>>().len()
+/// Returns the number of different processors, over all machines.
+fn different(hosts: &[Host], cpus: &[usize]) -> usize {
+    hosts.iter().zip(cpus).map(|(host, cpu)| (&host.machine, cpu)).collect::<BTreeSet<_>>().len()
+}
+
+/// Checks that the layers reach as far as the processes are apart.
+fn check_reach(layers: &[Layer], machines: Machines) -> Result<(), Fault> {
+    match layers.iter().find(|layer| layer.is_of_one_host()) {
+        Some(layer) if machines.number() > 1 => {
+            Err(Fault::BadInput(format!("{layer} does not reach another host: leave it away")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_bind(layers: &[Layer], bind: SocketAddr) -> Result<(), Fault> {
@@ -269,9 +323,13 @@ mod tests {
         let measuring = crate::command::Cli::parse_from(args).measuring;
         let hosts: Vec<Host> = hosts
             .iter()
-            .map(|(machine, cpus)| Host { machine: (*machine).into(), cpus: cpus.to_vec() })
+            .map(|(machine, cpus)| Host {
+                machine: (*machine).into(),
+                cpus: cpus.to_vec(),
+                near: place::choose_pair(cpus),
+            })
             .collect();
-        cpus_of_job(&measuring, procs, &hosts)
+        cpus_on(&hosts, &measuring, procs)
     }
 
     #[test]

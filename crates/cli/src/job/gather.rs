@@ -5,16 +5,10 @@ use crate::launch::end::{End, LOOK};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::rendezvous::{Arrival, Rendezvous};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Timeout for all workers to connect. It is long, because a launcher must reach other hosts first.
 const COMING: Duration = Duration::from_secs(60);
-
-/// Returns the number of different texts.
-pub fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
-    texts.collect::<BTreeSet<_>>().len()
-}
 
 /// Returns the number of each text, from 0, in the order of their first appearance.
 pub fn numbered<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
@@ -51,11 +45,12 @@ pub fn gather(
             None => look()?,
         }
         if Instant::now() > until {
+            let ip = rendezvous.address().ip();
+            let at = if ip.is_unspecified() { "there".to_owned() } else { ip.to_string() };
             return Err(End::Failed(format!(
-                "of {procs} processes {} came within {COMING:?}: is {} an address that all hosts reach \
+                "of {procs} processes {} came within {COMING:?}: is {at} an address that all hosts reach \
                  (--bind), and is {} passed on by what starts them?",
                 guests.len(),
-                rendezvous.address().ip(),
                 secret::VARIABLE
             )));
         }

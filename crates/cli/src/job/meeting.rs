@@ -2,17 +2,17 @@
 //! bytes ([`Exchange`]). An error of one process ends all of them, because the others would wait for it forever.
 
 use crate::job::exchange::Exchange;
+use crate::job::lobby;
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::say;
-use netdyno_host::{interface, machine};
+use netdyno_host::machine;
 use netdyno_job::connection::Connection;
 use netdyno_job::key::Key;
 use netdyno_job::place::Place;
 use netdyno_job::rendezvous::{self, Rendezvous};
 use netdyno_measure::layer::LayerError;
 use serde::{Deserialize, Serialize};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,8 +22,6 @@ use std::time::Duration;
 const GIVEN: usize = 4096;
 /// First of these bytes if the process has failed; otherwise it is a blank.
 const FAILED: u8 = b'!';
-/// Maximum number of addresses of rank 0 to try.
-const ADDRESSES_AT_MOST: usize = 32;
 
 /// Address and key of rank 0, and the place of this process.
 pub struct Door {
@@ -62,7 +60,8 @@ pub fn meet(exchange: &mut Exchange, bind: Option<IpAddr>) -> Result<(Door, Opti
     let is_near = |rank: usize| networks[rank] == networks[0];
     let is_one_network = (0..place.procs).all(is_near);
 
-    let rendezvous = if place.rank == 0 { Some(open_lobby(bind, is_one_network)) } else { None };
+    let near = is_one_network.then_some(Ipv4Addr::LOCALHOST.into());
+    let rendezvous = if place.rank == 0 { Some(lobby::open(bind.or(near))) } else { None };
     let invitation = match &rendezvous {
         Some(Ok(rendezvous)) => invite(rendezvous),
         Some(Err(error)) => Err(LayerError(format!("no place for the others to come to: {error}"))),
@@ -110,25 +109,8 @@ fn about(exchange: &Exchange, error: LayerError) -> Fault {
     Fault::Failed(format!("process {} of {}: {error}", place.rank, place.procs))
 }
 
-fn open_lobby(bind: Option<IpAddr>, is_one_network: bool) -> io::Result<Rendezvous> {
-    match bind {
-        Some(ip) => Rendezvous::open(ip),
-        None if is_one_network => Rendezvous::open(Ipv4Addr::LOCALHOST.into()),
-        // IPv4 is the fallback on a host without IPv6.
-        None => Rendezvous::open(Ipv6Addr::UNSPECIFIED.into())
-            .or_else(|_| Rendezvous::open(Ipv4Addr::UNSPECIFIED.into())),
-    }
-}
-
 fn invite(rendezvous: &Rendezvous) -> Result<Vec<u8>, LayerError> {
-    let own = rendezvous.address();
-    let mut ips = if own.ip().is_unspecified() {
-        interface::addresses().map_err(LayerError::new)?
-    } else {
-        vec![own.ip()]
-    };
-    ips.truncate(ADDRESSES_AT_MOST);
-    let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, own.port())).collect();
+    let addresses = lobby::addresses(rendezvous).map_err(LayerError::new)?;
     serde_json::to_vec(&Invitation { addresses, key_text: rendezvous.key_text().into() })
         .map_err(LayerError::new)
 }

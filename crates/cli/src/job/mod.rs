@@ -2,6 +2,7 @@
 
 pub mod exchange;
 pub mod gather;
+pub mod lobby;
 pub mod meeting;
 pub mod rank;
 pub mod ranks;

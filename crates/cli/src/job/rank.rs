@@ -5,6 +5,7 @@
 //! processes, rank 0 included, follow its calls ([`crate::job::ranks`]): they start fresh workers or, for MPI,
 //! are workers themselves.
 
+use crate::hosts::host::Host;
 use crate::hosts::machine;
 use crate::hosts::secret;
 use crate::job::exchange::{Exchange, Kind};
@@ -137,8 +138,9 @@ fn follow(door: &Door) -> Result<u8, Fault> {
     let gone = |error: MemberError| Fault::Failed(format!("the first process of the job: {error}"));
     let connection = door.enter().map_err(|error| Fault::Failed(error.0))?;
     let mut control = Control::within(connection).map_err(gone)?;
-    let cpus = processors::allowed().unwrap_or_default();
-    control.send(&Word::Here { cpus: cpus.clone() }).map_err(gone)?;
+    let host = Host::of_this_process();
+    let cpus = host.cpus.clone();
+    control.send(&Word::Here(host)).map_err(gone)?;
     let mut last: Option<Child> = None;
     loop {
         let call = control.wait().map_err(gone)?;

@@ -1,7 +1,8 @@
 //! The job in which this command runs, seen from its leader, rank 0. The launcher has started netdyno in
 //! every process, and each one follows the leader's calls ([`crate::job::rank`]).
 
-use crate::job::gather::{distinct, gather};
+use crate::hosts::host::{Host, Machines};
+use crate::job::gather::gather;
 use crate::launch::end::{End, LOOK};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
@@ -33,21 +34,12 @@ pub enum Call {
 /// A message of a process of the job to the leader.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Word {
-    /// The first message: the processors that the process may use.
-    Here { cpus: Vec<usize> },
+    /// The first message: the host of the process.
+    Here(Host),
     /// The answer to [`Call::Environment`].
     Environment(Box<Environment>),
     /// The call failed and no worker will connect. The text is one line for the user.
     Failed(String),
-}
-
-/// The host of a process of the job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Identifier of the machine.
-    pub machine: String,
-    /// The processors that the process may use.
-    pub cpus: Vec<usize>,
 }
 
 /// All processes of the job, by rank.
@@ -61,21 +53,21 @@ pub struct Ranks {
 impl Ranks {
     /// Waits until all processes have connected to the rendezvous.
     pub fn gather(rendezvous: Rendezvous, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let (mut processes, mut hosts) = (Workers::new(), Vec::new());
-        let come_in = |processes: &mut Workers, hosts: &mut Vec<Host>| -> Result<(), End> {
+        let (mut processes, mut hosts) = (Workers::new(), vec![None; procs]);
+        let come_in = |processes: &mut Workers, hosts: &mut Vec<Option<Host>>| -> Result<(), End> {
             for guest in gather(&rendezvous, procs, interrupt, &mut || Ok(()))? {
                 processes.enlist(guest.control)?;
-                hosts.push(Host { machine: guest.machine, cpus: Vec::new() });
             }
             for _ in 0..procs {
                 match word(processes, interrupt)? {
-                    (rank, Word::Here { cpus }) => hosts[rank].cpus = cpus,
+                    (rank, Word::Here(host)) => hosts[rank] = Some(host),
                     (rank, other) => return Err(out_of_turn(rank, &other)),
                 }
             }
             Ok(())
         };
         come_in(&mut processes, &mut hosts).map_err(failed)?;
+        let hosts = hosts.into_iter().flatten().collect();
         Ok(Self { rendezvous, processes: RefCell::new(processes), hosts })
     }
 
@@ -84,9 +76,9 @@ impl Ranks {
         &self.hosts
     }
 
-    /// Returns the number of machines.
-    pub fn machines(&self) -> usize {
-        distinct(self.hosts.iter().map(|host| &host.machine[..]))
+    /// Returns the machines.
+    pub fn machines(&self) -> Machines {
+        Machines::of(self.hosts.iter().map(|host| &host.machine[..]))
     }
 
     /// Returns the first rank on another machine than rank 0.

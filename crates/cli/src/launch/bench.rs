@@ -1,5 +1,6 @@
 //! A layer with its launch parameters, and the result of a launch.
 
+use crate::hosts::host::Machines;
 use crate::launch::origin::Origin;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -62,9 +63,10 @@ impl Bench {
     /// Reports whether all processes are on this host, as far as that is known before their start.
     pub fn is_of_one_host(&self) -> bool {
         match &self.origin {
-            Origin::Children | Origin::Launcher(_) => true,
+            Origin::Children => true,
+            Origin::Launcher(placed) => placed.machines() == Machines::This,
             Origin::Peer(_) | Origin::Server(_) => false,
-            Origin::Job(ranks) => ranks.machines() == 1,
+            Origin::Job(ranks) => ranks.machines() == Machines::This,
         }
     }
 }
@@ -75,13 +77,13 @@ pub struct Launched {
     pub data: Data,
     /// Name of the library behind the layer, if any.
     pub library: Option<String>,
-    /// Number of machines on which the processes ran.
-    pub machines: usize,
+    /// The machines on which the processes ran.
+    pub machines: Machines,
 }
 
 impl From<Data> for Launched {
     /// Wraps the data of a simulated layer, which runs in this process and uses no library.
     fn from(data: Data) -> Self {
-        Self { data, library: None, machines: 1 }
+        Self { data, library: None, machines: Machines::This }
     }
 }

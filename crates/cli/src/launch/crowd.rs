@@ -36,7 +36,7 @@ pub fn launch(
     let mut data = direct(plan, &places, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
     data.preemptions = crowd.preemptions;
     data.requesting_ns = crowd.requesting.as_nanos() as f64;
-    let machines = crowd.started.machines();
+    let machines = crowd.started.machines;
     if bench.layer.is_of_library() {
         crowd.workers.dismiss();
     }

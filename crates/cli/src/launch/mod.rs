@@ -8,6 +8,8 @@ pub mod orders;
 pub mod origin;
 mod pair;
 pub mod peak;
+pub mod placed;
+pub mod scout;
 mod simulated;
 mod start;
 pub mod trial;

@@ -1,11 +1,13 @@
 //! The messages between the command and its workers, over a control connection.
 
+use crate::hosts::host::Host;
 use netdyno_job::shared_files::SharedFiles;
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::contention::step::{Assignment, Counted, Cue};
 use netdyno_measure::layer::Face;
 use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
+use netdyno_measure::record::Environment;
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::parameters::Dials;
 use netdyno_protocol::dial::profile::{Profile, ProfileError};
@@ -66,6 +68,10 @@ pub enum Order {
         /// Processor of its thread that answers, if that has one of its own.
         partner_cpu: Option<usize>,
     },
+    /// Tell on which host the process runs.
+    Tell,
+    /// Describe the machine, and watch this processor for interruptions.
+    Describe(Option<usize>),
     /// Open a layer for processes that wait in this way, and close it.
     Try {
         /// The layer's name.
@@ -94,6 +100,10 @@ pub enum Answer {
         #[serde(default)]
         shared: SharedFiles,
     },
+    /// The host of the process.
+    Here(Host),
+    /// The description of the machine.
+    Environment(Box<Environment>),
     /// The layer can be opened.
     Tried,
     /// The worker is connected.

@@ -2,7 +2,7 @@
 
 use crate::hosts::peer::Peer;
 use crate::job::ranks::Ranks;
-use netdyno_job::launcher::Launcher;
+use crate::launch::placed::Placed;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum Origin {
     /// The replier is a server that runs already, and this command starts the requester.
     Server(SocketAddr),
     /// A launcher starts them, on any hosts.
-    Launcher(Launcher),
+    Launcher(Arc<Placed>),
     /// The processes of the job in which this command runs start them.
     Job(Rc<Ranks>),
 }
@@ -27,7 +27,7 @@ impl Origin {
     pub fn launcher(&self) -> Option<String> {
         match self {
             Self::Children | Self::Peer(_) | Self::Server(_) => None,
-            Self::Launcher(launcher) => Some(launcher.to_string()),
+            Self::Launcher(placed) => Some(placed.launcher.to_string()),
             Self::Job(ranks) => Some(format!("in a job of {} processes", ranks.hosts().len())),
         }
     }

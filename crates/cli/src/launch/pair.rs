@@ -5,13 +5,10 @@ use crate::launch::bench::{Bench, Launched, REPLIER, REQUESTER};
 use crate::launch::end::{AFTERMATH, End, Failure, LOOK, SILENCE};
 use crate::launch::orders::{Answer, Order};
 use crate::launch::origin::Origin;
-use crate::launch::peak;
 use crate::launch::start::{self, Started};
 use crate::terminal::interrupt::Interrupt;
 use netdyno_job::workers::{Event, Workers};
-use netdyno_layers::catalogue::Layer;
 use netdyno_layers::half::server_at;
-use netdyno_measure::completion::peak::PeakSource;
 use netdyno_measure::layer::Face;
 use netdyno_measure::onesided::data::Access;
 use netdyno_measure::overlap::data::ProgressBy;
@@ -55,8 +52,7 @@ impl<'a> Pair<'a> {
             };
             self.workers.send(rank, &order)?;
         }
-        let task = if self.started.machines() > 1 { between_hosts(task, bench.layer) } else { task.clone() };
-        let measure = Order::Measure(Box::new(task));
+        let measure = Order::Measure(Box::new(task.clone()));
         let (mut addresses, mut connected, mut library) = (vec![None; self.procs], 0, None);
         loop {
             match self.next()? {
@@ -89,9 +85,17 @@ impl<'a> Pair<'a> {
                     if bench.layer.is_of_library() {
                         self.workers.dismiss();
                     }
-                    return Ok(Launched { data: *data, library, machines: self.started.machines() });
+                    return Ok(Launched { data: *data, library, machines: self.started.machines });
                 }
-                (rank, Answer::Progress(_) | Answer::Measured(_) | Answer::Crowd(_) | Answer::Tried) => {
+                (
+                    rank,
+                    Answer::Progress(_)
+                    | Answer::Measured(_)
+                    | Answer::Crowd(_)
+                    | Answer::Tried
+                    | Answer::Here(_)
+                    | Answer::Environment(_),
+                ) => {
                     let place = self.workers.place(rank);
                     return Err(End::Failed(format!(
                         "a process of a pair ({place}) answered as something else"
@@ -161,17 +165,6 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Returns the task of processes that run on several hosts: no copy within one of them is their peak.
-fn between_hosts(task: &Task, layer: Layer) -> Task {
-    let mut task = task.clone();
-    if let Task::Completion(plan) = &mut task
-        && plan.peak.source == PeakSource::Copy
-    {
-        plan.peak = peak::between_hosts(layer, "the launcher started the processes on several hosts");
-    }
-    task
-}
-
 fn alone_order(bench: &Bench, task: &Task) -> Order {
     let (layer, cpu) = (bench.layer.to_string(), bench.cpus.first().copied());
     match task {
@@ -224,32 +217,6 @@ fn open_order(bench: &Bench, rank: usize, task: &Task, face: Face) -> Order {
         seed: task.seed() ^ rank as u64,
         cpu: bench.cpus.get(rank).copied(),
         has_accounts: matches!(task, Task::Utilisation(_)),
-        has_own_cpu: bench.cpus.first() != bench.cpus.get(1) || bench.cpus.is_empty(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use netdyno_measure::completion::pattern::CompletionPlan;
-    use netdyno_measure::completion::peak::Peak;
-
-    /// The launcher chooses the hosts after the plan was made.
-    #[test]
-    fn a_copy_is_no_peak_between_hosts() {
-        let on_hosts = |layer, peak: Peak| {
-            let plan =
-                CompletionPlan { launch: 0, shape: None, largest_bytes: 1024, peak, budget_ns: 1e6, seed: 1 };
-            match between_hosts(&Task::Completion(plan), layer) {
-                Task::Completion(plan) => plan.peak,
-                other => panic!("{other:?}"),
-            }
-        };
-        let unknown = on_hosts(Layer::Mpi, Peak::of_one_copy());
-        assert_eq!(unknown.source, PeakSource::Unknown);
-        assert!(unknown.how.contains("several hosts") && unknown.how.ends_with("give --peak"), "{unknown:?}");
-        assert!(on_hosts(Layer::Tcp, Peak::of_one_copy()).is_left_to_requester());
-        let given = Peak::of(PeakSource::Given, 1e9, "given by --peak");
-        assert_eq!(on_hosts(Layer::Tcp, given.clone()), given);
+        has_own_cpu: bench.processors >= bench.cpus.len(),
     }
 }

@@ -25,10 +25,10 @@ pub fn peak_of(bench: &Bench) -> Peak {
         }
         Origin::Server(server) if interface::is_own(server.ip()) => Peak::of_one_copy(),
         Origin::Server(_) => of_link(bench.bind.ip()),
-        Origin::Job(ranks) if ranks.machines() == 1 => Peak::of_one_copy(),
+        Origin::Job(ranks) if ranks.machines().number() == 1 => Peak::of_one_copy(),
         Origin::Job(_) => between_hosts(bench.layer, "the hosts of the job may have several links"),
-        // The launcher chooses the hosts. If they are several, the launch takes another peak.
-        Origin::Launcher(_) => Peak::of_one_copy(),
+        Origin::Launcher(placed) if placed.machines().number() == 1 => Peak::of_one_copy(),
+        Origin::Launcher(_) => between_hosts(bench.layer, "the hosts of the launcher may have several links"),
     }
 }
 
@@ -60,5 +60,51 @@ fn of_model(truth: &Truth) -> Peak {
         Peak::of(PeakSource::Model, 1e12 / least_ps, "1/G of --truth")
     } else {
         Peak::unknown("--truth has no G, so that its bandwidth has no bound")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::host::Host;
+    use crate::launch::placed::Placed;
+    use netdyno_host::wait::Wait;
+    use netdyno_layers::options::DialOptions;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    /// Returns the peak of a layer between two processes that a launcher has put on these machines.
+    fn peak(layer: Layer, machines: [&str; 2]) -> Peak {
+        let host = |machine: &str| Host { machine: machine.into(), cpus: vec![0], near: None };
+        let placed = Placed {
+            launcher: "mpiexec -n {n}".parse().unwrap(),
+            ip: Ipv4Addr::LOCALHOST.into(),
+            hosts: machines.map(host).to_vec(),
+            requester: None,
+            other: None,
+        };
+        peak_of(&Bench {
+            layer,
+            label: None,
+            size_bytes: 0,
+            wait: Wait::Spin,
+            cpus: vec![0, 0],
+            processors: 2,
+            truth: None,
+            bind: "127.0.0.1:0".parse().unwrap(),
+            origin: Origin::Launcher(Arc::new(placed)),
+            faults: None,
+            dials: DialOptions::default(),
+            variables: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_copy_is_no_peak_between_the_hosts_of_a_launcher() {
+        assert_eq!(peak(Layer::Mpi, ["a", "a"]).source, PeakSource::Copy);
+        let unknown = peak(Layer::Mpi, ["a", "b"]);
+        assert_eq!(unknown.source, PeakSource::Unknown);
+        assert!(unknown.how.contains("several links") && unknown.how.ends_with("give --peak"), "{unknown:?}");
+        assert!(peak(Layer::Tcp, ["a", "b"]).is_left_to_requester());
     }
 }

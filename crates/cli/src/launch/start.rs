@@ -1,8 +1,10 @@
 //! Starts the workers of a launch: as children, on a served host, by a launcher such as mpiexec, or by the
 //! processes of the job in which this command runs.
 
+use crate::hosts::host::Machines;
 use crate::hosts::secret;
 use crate::job::gather::{gather, numbered};
+use crate::job::lobby;
 use crate::launch::bench::{Bench, REPLIER};
 use crate::launch::end::{AFTERMATH, End};
 use crate::launch::origin::Origin;
@@ -13,8 +15,9 @@ use netdyno_job::launcher::{Job, Launcher};
 use netdyno_job::rendezvous::Rendezvous;
 use netdyno_job::shared_files::SharedFiles;
 use netdyno_job::workers::{Workers, WorkersError};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The parts of a launch besides its workers.
 pub struct Started {
@@ -22,18 +25,17 @@ pub struct Started {
     pub job: Option<Job>,
     /// The machine of each worker, numbered from 0.
     pub machine_of: Vec<usize>,
+    /// The machines of all workers.
+    pub machines: Machines,
+    /// The address of this host at which all workers of a launcher can connect.
+    pub met_at: Option<IpAddr>,
     /// The workers' files in shared memory, removed after the job has ended.
     pub leftovers: Leftovers,
 }
 
 impl Started {
-    fn new(job: Option<Job>, machine_of: Vec<usize>) -> Self {
-        Self { job, machine_of, leftovers: Leftovers::default() }
-    }
-
-    /// Returns the number of machines on which the workers run.
-    pub fn machines(&self) -> usize {
-        self.machine_of.iter().max().map_or(0, |last| last + 1)
+    fn new(job: Option<Job>, machine_of: Vec<usize>, machines: Machines) -> Self {
+        Self { job, machine_of, machines, met_at: None, leftovers: Leftovers::default() }
     }
 }
 
@@ -61,13 +63,15 @@ pub fn workers(
     workers: &mut Workers,
     interrupt: &Interrupt,
 ) -> Result<Started, End> {
-    let machine_of = match &bench.origin {
-        Origin::Launcher(launcher) => {
-            return by_launcher(launcher, procs, bench, workers, interrupt);
+    match &bench.origin {
+        Origin::Launcher(placed) => {
+            let ip = Some(bench.bind.ip());
+            by_launcher(&placed.launcher, procs, ip, &bench.variables, workers, interrupt)
         }
         Origin::Job(ranks) => {
             ranks.launch(bench.layer, workers, interrupt)?;
-            numbered(ranks.hosts().iter().map(|host| &host.machine[..]))
+            let names = || ranks.hosts().iter().map(|host| &host.machine[..]);
+            Ok(Started::new(None, numbered(names()), Machines::of(names())))
         }
         Origin::Peer(peer) => {
             for rank in 0..procs {
@@ -76,34 +80,40 @@ pub fn workers(
                     _ => workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?,
                 };
             }
-            let is_elsewhere = |rank: usize| rank == REPLIER && !peer.is_this_host();
-            (0..procs).map(|rank| usize::from(is_elsewhere(rank))).collect()
+            if peer.is_this_host() {
+                return Ok(Started::new(None, vec![0; procs], Machines::This));
+            }
+            let machine_of = (0..procs).map(|rank| usize::from(rank == REPLIER)).collect();
+            Ok(Started::new(None, machine_of, Machines::Several(2)))
         }
         Origin::Children | Origin::Server(_) => {
             for _ in 0..procs {
                 workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?;
             }
-            vec![0; procs]
+            Ok(Started::new(None, vec![0; procs], Machines::This))
         }
-    };
-    Ok(Started::new(None, machine_of))
+    }
 }
 
-fn by_launcher(
+/// Has a launcher start `procs` workers, with additional environment variables, and connects to them, by rank. `ip` is the
+/// address of this host that the workers reach; without one, they try all of its addresses.
+pub fn by_launcher(
     launcher: &Launcher,
     procs: usize,
-    bench: &Bench,
+    ip: Option<IpAddr>,
+    additional: &[(&'static str, OsString)],
     workers: &mut Workers,
     interrupt: &Interrupt,
 ) -> Result<Started, End> {
-    // The address of this host that the workers reach.
-    let ip = bench.bind.ip();
-    let rendezvous =
-        Rendezvous::open(ip).map_err(|error| End::Failed(format!("cannot listen at {ip}: {error}")))?;
+    let (rendezvous, addresses) = open(ip).map_err(|error| {
+        let at = ip.map(|ip| format!(" at {ip}")).unwrap_or_default();
+        End::Failed(format!("cannot listen{at}: {error}"))
+    })?;
     let mut command = worker::command(&[]).map_err(WorkersError::Spawn)?;
-    command.arg("--dial").arg(rendezvous.address().to_string());
+    let dialled: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    command.arg("--dial").arg(dialled.join(","));
     let mut variables: Vec<(&str, &OsStr)> = vec![(secret::VARIABLE, rendezvous.key_text().as_ref())];
-    variables.extend(bench.variables.iter().map(|(name, value)| (*name, value.as_os_str())));
+    variables.extend(additional.iter().map(|(name, value)| (*name, value.as_os_str())));
     let mut job = launcher.start(procs, &command, &variables).map_err(|error| unstarted(launcher, &error))?;
     let program = launcher.program();
     let guests =
@@ -117,11 +127,28 @@ fn by_launcher(
                 "'{program}' ended ({status}) before its {procs} processes had come: {words}"
             ))),
         })?;
-    let machine_of = numbered(guests.iter().map(|guest| &guest.machine[..]));
+    let names = || guests.iter().map(|guest| &guest.machine[..]);
+    let (machine_of, machines) = (numbered(names()), Machines::of(names()));
+    // The processes of some hosts do not reach the first addresses.
+    let met_at = guests.iter().filter_map(|guest| guest.control.local_addr().ok());
+    let met_at = met_at.map(|address| address.ip().to_canonical());
+    let met_at = met_at.max_by_key(|ip| addresses.iter().position(|address| address.ip() == *ip));
     for guest in guests {
         workers.enlist(guest.control)?;
     }
-    Ok(Started::new(Some(job), machine_of))
+    Ok(Started { met_at, ..Started::new(Some(job), machine_of, machines) })
+}
+
+/// Opens a rendezvous at `ip`, or at all addresses of this host. Returns it with the addresses to try: the first one is for
+/// processes of this host.
+fn open(ip: Option<IpAddr>) -> io::Result<(Rendezvous, Vec<SocketAddr>)> {
+    let rendezvous = lobby::open(ip)?;
+    let near = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), rendezvous.address().port());
+    let mut addresses = lobby::addresses(&rendezvous)?;
+    if ip.is_none() {
+        addresses.insert(0, near);
+    }
+    Ok((rendezvous, addresses))
 }
 
 /// Returns the launcher's own message about the failure of its processes.

@@ -108,8 +108,8 @@ pub struct Measuring {
 
     /// Start processes by this command, as in 'mpiexec -n {n}'
     ///
-    /// It may start them on this host or on others; --bind says which address of this host they reach. By
-    /// default they are children of this command.
+    /// It may start them on this host or on others. These find the address of this host; --bind names one. By default
+    /// they are children of this command.
     #[arg(long, value_name = "COMMAND", conflicts_with = "peer", help_heading = HOSTS, hide_short_help = true)]
     pub launcher: Option<Launcher>,
 

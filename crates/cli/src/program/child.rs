@@ -63,6 +63,10 @@ pub fn wait(
     loop {
         match end.recv_timeout(CHECK) {
             Ok(status) => {
+                if told.is_some() {
+                    // A shell ends by the signal without what it has started.
+                    run.end();
+                }
                 leftovers.remove();
                 let is_late = told.is_some() && interrupt.signal().is_none();
                 return match limit.filter(|_| is_late) {

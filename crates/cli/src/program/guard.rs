@@ -70,6 +70,13 @@ impl GuardedFolder {
         shared_files(&processes_of(self.path()), self.began)
     }
 
+    /// Ends the processes of this run that are left, within a bounded time, and removes their files in shared memory.
+    pub fn end(&self) {
+        if !processes_of(self.path()).is_empty() {
+            end_processes(self.path(), self.began);
+        }
+    }
+
     /// Waits until the processes of this run have ended, within a bounded time.
     pub fn await_end(&self) {
         await_end(self.path());

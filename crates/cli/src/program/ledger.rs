@@ -32,6 +32,8 @@ pub struct Rank {
     pub one_sided: u64,
     /// Bytes of one-sided operations.
     pub one_sided_bytes: u64,
+    /// Messages sent and one-sided operations that have no bytes.
+    pub empty: u64,
     held: u64,
     held_ns: f64,
     held_ends: u64,
@@ -79,6 +81,12 @@ impl Lateness {
 }
 
 impl Rank {
+    /// Returns the bytes that it sent, but for the first of each message and operation.
+    pub fn further_bytes(&self) -> u64 {
+        let with_bytes = (self.sent + self.one_sided).saturating_sub(self.empty);
+        (self.sent_bytes + self.one_sided_bytes).saturating_sub(with_bytes)
+    }
+
     fn of(account: &Account) -> Self {
         let state = match account.state() {
             Some(State::Loaded) => "loaded",
@@ -98,6 +106,7 @@ impl Rank {
             received_bytes: account.get(Word::ReceivedBytes),
             one_sided: account.get(Word::OneSided),
             one_sided_bytes: account.get(Word::OneSidedBytes),
+            empty: account.get(Word::Empty),
             held: account.get(Word::Held),
             held_ns: account.ns(Word::HeldTicks),
             held_ends: account.get(Word::HeldEnds),

@@ -17,6 +17,7 @@ use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -36,7 +37,12 @@ const LAUNCHERS: &[&str] = &[
 /// Slurm's launcher, which belongs to no MPI library: the `mpicc` beside it may be of any.
 const SRUN: &str = "srun";
 /// Launcher options for the number of ranks.
-const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "-c"];
+const COUNTS: &[&str] = &["-n", "-np", "--n", "--np", "--ntasks"];
+/// The same option of Open MPI. Slurm has another one of that name.
+const COUNT_OF_OPEN_MPI: &str = "-c";
+/// Launcher options with two values.
+const OF_TWO: &[&str] =
+    &["--mca", "-mca", "--gmca", "-gmca", "--prtemca", "-prtemca", "--pmixmca", "-pmixmca", "-env", "-genv"];
 
 /// Maximum number of measurements of a link with severe warnings.
 const ATTEMPTS: u32 = 3;
@@ -95,10 +101,10 @@ impl LinkArgs {
     /// Measures the link. If that fails, returns an error if the dials have no meaning without its
     /// parameters; otherwise prints a warning.
     fn measured(&self, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
-        let launcher = self.launcher.clone().or_else(|| launcher_of(wanted.command));
+        let launcher = self.launcher.clone().map_or_else(|| launcher_of(wanted.command), Ok);
         let found = match launcher {
-            Some(launcher) => measure(&launcher, wanted, interrupt),
-            None => Err(Fault::Failed("it is no launcher that is known that starts the program".into())),
+            Ok(launcher) => measure(&launcher, wanted, interrupt),
+            Err(why) => Err(Fault::Failed(why.into())),
         };
         interrupt.check()?;
         let gauge = match found {
@@ -134,14 +140,50 @@ fn depends_on_link(dials: &Dials) -> bool {
     Dial::ALL.into_iter().any(is_set) || needs_link(dials)
 }
 
-/// Returns the beginning of a command that starts ranks, up to their number.
-fn launcher_of(command: &[OsString]) -> Option<String> {
-    let words: Vec<&str> = command.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
-    let name = Path::new(words.first()?).file_name()?.to_str()?;
-    let count = words.iter().position(|word| COUNTS.contains(word))?;
-    let quoted: Vec<String> = words[..count].iter().map(|word| format!("'{word}'")).collect();
-    let is_plain = words[..count].iter().all(|word| !word.contains('\''));
-    (LAUNCHERS.contains(&name) && is_plain).then(|| format!("{} -n {{n}}", quoted.join(" ")))
+/// Returns the part of a command that starts ranks, up to their program. Returns the reason if it cannot start two ranks
+/// of another program.
+fn launcher_of(command: &[OsString]) -> Result<String, &'static str> {
+    let unknown = "it is no launcher that is known that starts the program";
+    let words: Vec<&str> = command.iter().map(|word| word.to_str()).collect::<Option<_>>().ok_or(unknown)?;
+    let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str()).ok_or(unknown)?;
+    let options = &words[..program_at(&words)];
+    if !LAUNCHERS.contains(&name) || options.iter().any(|word| word.contains('\'')) {
+        return Err(unknown);
+    }
+    let position = |is_it: &dyn Fn(&str) -> bool| options.iter().position(|word| is_it(word));
+    let count = position(&|word| COUNTS.contains(&word))
+        .or_else(|| position(&|word| word == COUNT_OF_OPEN_MPI && name != SRUN));
+    let number = count.map(|count| count + 1).filter(|&number| number < options.len());
+    let number = number.ok_or("the launcher does not say how many ranks it starts")?;
+    let spelled = options.iter().enumerate().map(|(at, word)| match at == number {
+        true => "{n}".to_owned(),
+        false => format!("'{word}'"),
+    });
+    Ok(spelled.collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the index of the program in a launcher's command: the first word that is neither an option nor the value of
+/// one. Launchers have many options, so those that have no value are known by what follows: an option or a program.
+fn program_at(words: &[&str]) -> usize {
+    let mut at = 1;
+    while let Some(option) = words.get(at).filter(|word| word.starts_with('-')) {
+        let has_value = words.get(at + 1).is_some_and(|next| !next.starts_with('-') && !is_program(next));
+        at += match option {
+            option if OF_TWO.contains(option) => 3,
+            option if !option.contains('=') && has_value => 2,
+            _ => 1,
+        };
+    }
+    at.min(words.len())
+}
+
+/// Reports whether a word names a file that can be run.
+fn is_program(word: &str) -> bool {
+    let can_run = |path: PathBuf| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let paths = env::var_os("PATH").unwrap_or_default();
+    can_run(word.into()) || env::split_paths(&paths).any(|folder| can_run(folder.join(word)))
 }
 
 /// Measures the link between two ranks, over the path of the program's messages, without dials. Repeats the
@@ -297,13 +339,26 @@ mod tests {
     #[test]
     fn a_launcher_is_known_by_its_name() {
         let of = |text: &str| launcher_of(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(of("mpiexec -n 4 ./app -n 3"), Some("'mpiexec' -n {n}".into()));
+        assert_eq!(of("mpiexec -n 4 ./app -n 3"), Ok("'mpiexec' '-n' {n}".into()));
         assert_eq!(
-            of("/opt/mpi/bin/mpirun --mca btl self -np 2 ./app"),
-            Some("'/opt/mpi/bin/mpirun' '--mca' 'btl' 'self' -n {n}".into())
+            of("/opt/mpi/bin/mpirun --mca btl self -np 2 --bind-to core -x A=1 ./app"),
+            Ok("'/opt/mpi/bin/mpirun' '--mca' 'btl' 'self' '-np' {n} '--bind-to' 'core' '-x' 'A=1'".into())
         );
-        assert_eq!(of("./run.sh -n 4 ./app"), None);
-        assert_eq!(of("mpiexec ./app"), None);
+        assert_eq!(of("mpirun -c 2 ./app"), Ok("'mpirun' '-c' {n}".into()));
+        assert_eq!(of("srun -c 2 -n 4 ./app"), Ok("'srun' '-c' '2' '-n' {n}".into()));
+        assert_eq!(of("mpiexec -n 4 -hosts a,b ./app"), Ok("'mpiexec' '-n' {n} '-hosts' 'a,b'".into()));
+        // An option without a value is followed by the program.
+        assert_eq!(of("mpiexec -n 4 -l sh -c 'a'"), Ok("'mpiexec' '-n' {n} '-l'".into()));
+        for (command, why) in [
+            ("./run.sh -n 4 ./app", "no launcher that is known"),
+            ("mpiexec ./app", "how many ranks"),
+            ("mpiexec ./app -n 100", "how many ranks"),
+            ("mpiexec -v sh -n 100", "how many ranks"),
+            ("mpiexec -n", "how many ranks"),
+            ("srun -c 2 ./app", "how many ranks"),
+        ] {
+            assert!(of(command).unwrap_err().contains(why), "{command}");
+        }
     }
 
     #[test]

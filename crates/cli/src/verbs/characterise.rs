@@ -59,7 +59,8 @@ fn layers(cli: &Cli, ranks: Option<&Ranks>) -> Result<Vec<Layer>, Fault> {
     if !cli.over.is_empty() {
         return Ok(cli.over.clone());
     }
-    let reaches_others = cli.measuring.peer.is_some() || ranks.is_some_and(|ranks| ranks.machines() > 1);
+    let reaches_others =
+        cli.measuring.peer.is_some() || ranks.is_some_and(|ranks| ranks.machines().number() > 1);
     Ok(EMBEDDED.into_iter().filter(|layer| !(reaches_others && layer.is_of_one_host())).collect())
 }
 

@@ -3,6 +3,7 @@
 use crate::campaign;
 use crate::campaign::method::{Method, Signature, Terms};
 use crate::campaign::reference::{self, Route};
+use crate::hosts::host::Machines;
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
 use crate::options::connect::ConnectArgs;
@@ -50,25 +51,39 @@ pub struct LogpArgs {
 /// Measures and writes the result.
 pub fn run(args: &LogpArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut bench = args.server.of(&args.bench);
-    let route = Route::of(&bench.measuring, ranks.as_deref());
-    let added = if args.no_reference { Vec::new() } else { reference::missing(&bench, route) };
     // The label of the only layer that the user named stays with that layer.
     if let [only] = bench.over[..] {
         bench.label.iter_mut().for_each(|label| label.layer = label.layer.or(Some(only)));
     }
-    bench.over.extend(&added);
-    campaign::run(Box::new(Compared { route, added }), &bench, ranks)
+    let method = Compared {
+        bench: bench.clone(),
+        adds: !args.no_reference,
+        route: Route::of(&bench.measuring, Machines::This),
+        added: Vec::new(),
+    };
+    campaign::run(Box::new(method), &bench, ranks)
 }
 
 /// The LogP signature of layers, with lean layers on the same path as references.
 #[derive(Debug)]
 struct Compared {
+    /// The options of the user.
+    bench: BenchArgs,
+    /// Whether lean layers that the user did not name are added.
+    adds: bool,
+    /// The path of the messages, once it is known where the processes run.
     route: Route,
     /// Lean layers that the user did not name.
     added: Vec<Layer>,
 }
 
 impl Method for Compared {
+    fn also_measures(&mut self, machines: Machines) -> Vec<Layer> {
+        self.route = Route::of(&self.bench.measuring, machines);
+        self.added = if self.adds { reference::missing(&self.bench, self.route) } else { Vec::new() };
+        self.added.clone()
+    }
+
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         Signature.task(terms, before)
     }

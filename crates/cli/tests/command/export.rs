@@ -94,6 +94,7 @@ fn sizes_of_several_records_make_a_curve() {
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(&rows[0][..6], &["layer", "verb", "wait", "size_bytes", "T_status", "T_ns"]);
     assert_eq!((rows.len(), rows[1].len(), rows[1][3], rows[2][3]), (3, rows[0].len(), "32", "4128"));
+    assert_eq!(&rows[0][rows[0].len() - 3..], &["label", "faults", "dials"]);
     let one_way: f64 = rows[2][5].parse().unwrap();
     assert!((one_way / 16_000.0 - 1.0).abs() < 0.01, "{csv}");
     assert!(csv.contains(",unobservable,,,"), "G has no figure: {csv}");
@@ -120,7 +121,7 @@ fn bulk_gives_the_gap_per_byte_and_every_size() {
     let of_size =
         |size: &str| csv.lines().find(|line| line.starts_with(&format!("sim,bulk,virtual,{size},")));
     let per_byte =
-        |size: &str| -> f64 { of_size(size).unwrap().split(',').nth_back(2).unwrap().parse().unwrap() };
+        |size: &str| -> f64 { of_size(size).unwrap().split(',').nth_back(5).unwrap().parse().unwrap() };
     assert!((per_byte("1024") - 0.5).abs() < 0.01 && (per_byte("65536") - 0.25).abs() < 0.005, "{csv}");
 
     let (platform, _) = exported(&[&file, "--to", "simgrid"]);

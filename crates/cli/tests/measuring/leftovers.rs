@@ -204,8 +204,8 @@ fn programs_and_launchers_leave_nothing() {
         &[
             Run::of(&[&run[..], &short].concat(), 0, false, &[Ending::Itself]),
             Run::of(&[&run[..], &long].concat(), ranks + 1, shares, &EARLY),
-            // The shell makes the ranks more distant descendants of the command.
-            Run::of(&[&run[..], &within].concat(), ranks + 2, shares, &[Ending::Kill]),
+            // The shell makes the ranks more distant descendants of the command, and ends by a signal without them.
+            Run::of(&[&run[..], &within].concat(), ranks + 2, shares, &[Ending::Term, Ending::Kill]),
             // Another netdyno measures the link first.
             Run::of(
                 &[&["run", "--latency", "=900us"][..], &long].concat(),

@@ -1,12 +1,40 @@
 //! The parameters of one launch.
 
-use super::data::{Burst, LaunchData};
+use super::data::{Burst, LaunchData, Shape};
 use super::send_overhead::{SendOverhead, cost_of_request, send_overhead};
 use crate::stats::{Line, median};
 use crate::steady::{self, rises};
 
 /// A delay is beyond the idle time if it is longer by this factor.
 const BEYOND_IDLE: f64 = 1.1;
+
+/// The ways to compute the figures of each launch. They are chosen over all launches, so that no median is of figures
+/// by two of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ways {
+    /// The plateau comes from the time to issue, otherwise from the time to the last reply.
+    pub(super) by_issuing: bool,
+    /// The longest burst is too short for the stream to become steady, and `o_r` is that of a single receive.
+    pub(super) is_too_deep: bool,
+}
+
+impl Ways {
+    /// Chooses the ways for the launches. There is at least one launch.
+    pub(super) fn of(launches: &[LaunchData]) -> Self {
+        let by_issuing = is_by_issuing(launches);
+        let chosen = Self { by_issuing, is_too_deep: false };
+        let plateau = rise_over_launches(launches, chosen.times());
+        let rtt = median(launches.iter().map(|launch| median(launch.rtt.batches_ns.iter().copied())));
+        let Shape { bursts, window, .. } = &launches[0].shape;
+        let longest = bursts.last().copied().unwrap_or(0);
+        Self { is_too_deep: steady::is_too_deep(longest, rtt, plateau, *window), ..chosen }
+    }
+
+    /// Returns the times from which the plateau comes.
+    fn times(self) -> fn(&Burst) -> &Vec<f64> {
+        if self.by_issuing { |burst| &burst.issue_ns } else { |burst| &burst.done_ns }
+    }
+}
 
 /// The parameters that one launch gives. All times are in nanoseconds.
 #[derive(Clone, Debug)]
@@ -38,16 +66,14 @@ pub(super) struct SignatureEstimate {
 }
 
 impl SignatureEstimate {
-    /// Computes the figures of one launch. The plateau comes from the time to issue if `steady`, otherwise
-    /// from the time to the last reply.
-    pub(super) fn of(launch: &LaunchData, steady: bool) -> Self {
+    /// Computes the figures of one launch.
+    pub(super) fn of(launch: &LaunchData, ways: Ways) -> Self {
         let med = |values: &[f64]| median(values.iter().copied());
         let rtt = med(&launch.rtt.batches_ns);
         let o_s = send_overhead(&launch.issue, launch.timer_ns);
         let o_r_away = med(&launch.o_r_away_ns);
         let undelayed = launch.signature.first();
-        let times: fn(&Burst) -> &Vec<f64> = if steady { |b| &b.issue_ns } else { |b| &b.done_ns };
-        let plateau_samples = undelayed.map(|c| rises(&c.bursts, times)).unwrap_or_default();
+        let plateau_samples = undelayed.map(|c| rises(&c.bursts, ways.times())).unwrap_or_default();
         let plateau = med(&plateau_samples);
         let issue_plateau = med(&undelayed.map(|c| issue_rises(&c.bursts)).unwrap_or_default());
         let done_plateau = med(&undelayed.map(|c| rises(&c.bursts, |b| &b.done_ns)).unwrap_or_default());
@@ -74,7 +100,7 @@ impl SignatureEstimate {
         // The model requires a slope of 1. The fixed slope keeps the error of a fitted slope out of o_r;
         // the fitted slope is a check.
         let busy = line.iter().map(|(d, steady)| steady - d).sum::<f64>() / line.len() as f64;
-        let o_r = if is_too_deep(launch, rtt, plateau) { o_r_away } else { busy - o_s.value_ns };
+        let o_r = if ways.is_too_deep { o_r_away } else { busy - o_s.value_ns };
         let known_o_r = if o_r.is_finite() { o_r } else { o_r_away };
         Self {
             rtt,
@@ -105,25 +131,20 @@ pub(super) fn issue_rises(bursts: &[Burst]) -> Vec<f64> {
     rises(bursts, |burst| &burst.issue_ns)
 }
 
-/// Reports that the longest burst is too short for the stream of a launch to become steady.
-pub(super) fn is_too_deep(launch: &LaunchData, rtt_ns: f64, plateau_ns: f64) -> bool {
-    let longest = launch.shape.bursts.last().copied().unwrap_or(0);
-    steady::is_too_deep(longest, rtt_ns, plateau_ns, launch.shape.window)
-}
-
-/// Reports that the plateau comes from the time to issue.
-pub(super) fn issuing_is_steady(launches: &[LaunchData]) -> bool {
-    let over_launches = |times: fn(&Burst) -> &Vec<f64>| {
-        median(launches.iter().filter_map(|l| l.signature.first()).map(|c| median(rises(&c.bursts, times))))
-    };
+fn is_by_issuing(launches: &[LaunchData]) -> bool {
     let messages = launches[0].shape.bursts.last().copied().unwrap_or(1);
     let deviation_ns = burst_deviation(launches);
     steady::is_by_issuing(
-        over_launches(|b| &b.issue_ns),
-        over_launches(|b| &b.done_ns),
+        rise_over_launches(launches, |burst| &burst.issue_ns),
+        rise_over_launches(launches, |burst| &burst.done_ns),
         deviation_ns,
         messages,
     )
+}
+
+/// Returns the median over the launches of the time per message without delay, by these times.
+fn rise_over_launches(launches: &[LaunchData], times: fn(&Burst) -> &Vec<f64>) -> f64 {
+    median(launches.iter().filter_map(|l| l.signature.first()).map(|c| median(rises(&c.bursts, times))))
 }
 
 /// Returns the standard deviation of the time of the longest burst, in nanoseconds.

@@ -22,7 +22,7 @@
 
 use super::data::{LaunchData, RoundTrips, Stream};
 use super::doubts;
-use super::estimate::{SignatureEstimate, issuing_is_steady};
+use super::estimate::{SignatureEstimate, Ways};
 use super::launches::SignatureLaunches;
 use super::record::{Checks, Logp, Share, Shares, StreamCheck};
 use crate::figure::Figure;
@@ -38,9 +38,9 @@ pub fn each_launch(data: &[LaunchData]) -> Vec<[f64; 4]> {
     if data.is_empty() {
         return Vec::new();
     }
-    let steady = issuing_is_steady(data);
+    let ways = Ways::of(data);
     data.iter()
-        .map(|launch| SignatureEstimate::of(launch, steady))
+        .map(|launch| SignatureEstimate::of(launch, ways))
         .map(|e| [e.rtt, e.o_s.value_ns, e.o_r, e.plateau])
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Several launches of a signature, and their estimates.
 
 use super::data::LaunchData;
-use super::estimate::{SignatureEstimate, burst_deviation, is_too_deep, issuing_is_steady};
+use super::estimate::{SignatureEstimate, Ways, burst_deviation};
 use crate::figure::Figure;
 use crate::record::parameter::Parameter;
 use crate::stats::{Confidence, Interval};
@@ -11,17 +11,16 @@ use crate::steady::{self, Overheads, Varying};
 pub(super) struct SignatureLaunches<'a> {
     pub(super) data: &'a [LaunchData],
     pub(super) estimates: Vec<SignatureEstimate>,
-    /// True if the plateau comes from the time to issue.
-    steady: bool,
+    ways: Ways,
     confidence: Confidence,
 }
 
 impl<'a> SignatureLaunches<'a> {
     /// Reads the estimates of each launch. There is at least one launch.
     pub(super) fn of(data: &'a [LaunchData], confidence: Confidence) -> Self {
-        let steady = issuing_is_steady(data);
-        let estimates = data.iter().map(|launch| SignatureEstimate::of(launch, steady)).collect();
-        Self { data, estimates, steady, confidence }
+        let ways = Ways::of(data);
+        let estimates = data.iter().map(|launch| SignatureEstimate::of(launch, ways)).collect();
+        Self { data, estimates, ways, confidence }
     }
 
     /// Returns the median over the launches that give a value, and its interval.
@@ -64,7 +63,7 @@ impl<'a> SignatureLaunches<'a> {
 
     /// Reports that the longest burst is too short for the stream to become steady.
     pub(super) fn is_too_deep(&self) -> bool {
-        is_too_deep(&self.data[0], self.figure(|e| e.rtt).value, self.figure(|e| e.plateau).value)
+        self.ways.is_too_deep
     }
 
     /// Reports that two bursts of the signature contradict each other.
@@ -90,7 +89,7 @@ impl<'a> SignatureLaunches<'a> {
             plateau_ns,
             rtt_ns: self.figure(|e| e.rtt).value,
             window,
-            by_issuing: self.steady,
+            by_issuing: self.ways.by_issuing,
         };
         steady::starvation(stream)
     }

@@ -221,7 +221,7 @@ fn kernel_elsewhere(launches: &OverlapLaunches<'_>) -> Option<Doubt> {
         let interval = more.ci.map_or(String::new(), |ci| format!(" [{}, {}]", Percent(ci.lo), Percent(ci.hi)));
         let text = format!(
             "while the methods ran, the kernel used {}{interval} of a processor more on other processors than the \
-             worker's than without messages: availability does not count it",
+             worker's than without messages, the calls of the other side among it: availability does not count it",
             Percent(more.value)
         );
         Doubt::new("kernel_elsewhere", text)

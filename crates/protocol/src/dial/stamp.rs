@@ -8,7 +8,8 @@
 //!
 //! The unit of the time is a grain of at least [`GRAIN_NS`]. The time wraps around after some seconds. The
 //! receiver resolves this, because it knows the latest time that the stamp can mean. A message that the
-//! program does not read for longer than that appears younger than it is. It waits at most for its latency.
+//! program does not read for longer than that appears younger than it is. It waits at most for its latency. If other
+//! messages of the host depart later, a message that waited for earlier ones and is read late may wait as long as those.
 
 use super::timing::Departed;
 
@@ -78,9 +79,16 @@ impl Grain {
             | time
     }
 
-    /// Unpacks a stamp that is seen at `now`. Returns `None` if `packed` is not a stamp. `latest` is the latest time that
-    /// the stamp can mean, in ticks.
-    pub fn unpack(self, packed: u32, latest: u64, now: u64) -> Option<Stamp> {
+    /// Returns the latest departure of a message that is seen at `now`, did not wait for earlier ones, and whose bytes
+    /// take `delay`. It allows for errors of clocks and of the time that the sending takes.
+    pub const fn latest_at_once(self, now: u64, delay: u64) -> u64 {
+        now.saturating_add(delay).saturating_add(self.range() / PAST)
+    }
+
+    /// Unpacks a stamp. Returns `None` if `packed` is not a stamp. `latest` is the latest time that the stamp can mean, in
+    /// ticks, and `latest_at_once` that of a message that did not wait for earlier ones. `latest` may be later, because
+    /// of other messages.
+    pub fn unpack(self, packed: u32, latest: u64, latest_at_once: u64) -> Option<Stamp> {
         if packed & STAMPED == 0 {
             return None;
         }
@@ -90,9 +98,7 @@ impl Grain {
         // The middle of the grain, unless that may be later than `latest`.
         let at = at + if self.shift == 0 || before == 0 { 0 } else { 1 << (self.shift - 1) };
         let at_once = packed & AT_ONCE != 0;
-        // A message that departed when it was sent has departed before it is seen, up to the errors of clocks and of
-        // the time that its sending takes. `latest` may be later, because of messages that depart later.
-        let is_past = at_once && at > now.saturating_add(self.range() / PAST);
+        let is_past = at_once && at > latest_at_once;
         let at = if is_past { at.saturating_sub(self.range()) } else { at };
         Some(Stamp {
             departed: Departed { at, at_once },
@@ -139,11 +145,25 @@ mod tests {
         for (late, ahead) in [(range / 4 * 3, range / 3), (range / 10 * 9, range / 2)] {
             let of = |at_once| Stamp { departed: Departed { at, at_once }, added: false, spared: false };
             let seen = |at_once| {
-                let stamp = grain.unpack(grain.pack(of(at_once)), at + late + ahead, at + late).unwrap();
+                let latest_at_once = grain.latest_at_once(at + late, 0);
+                let stamp = grain.unpack(grain.pack(of(at_once)), at + late + ahead, latest_at_once).unwrap();
                 stamp.departed.at
             };
             assert!(seen(true).abs_diff(at) < 100, "{}", seen(true));
             assert!(seen(false) > at + late, "it may also depart later");
+        }
+    }
+
+    /// The bytes of a large message over a slow link take far longer than errors of clocks.
+    #[test]
+    fn the_last_byte_of_a_message_may_depart_long_after_it_is_seen() {
+        let grain = Grain::of(1.0);
+        for delay in [1 << 20, grain.range() / 20, grain.range() / 2] {
+            let (now, at) = (1 << 40, (1 << 40) + delay);
+            let stamp = Stamp { departed: Departed { at, at_once: true }, added: false, spared: false };
+            let latest_at_once = grain.latest_at_once(now + 100, delay);
+            let seen = grain.unpack(grain.pack(stamp), at + 1000, latest_at_once).unwrap();
+            assert!(seen.departed.at.abs_diff(at) < 100, "{delay}: {}", seen.departed.at);
         }
     }
 
@@ -154,7 +174,7 @@ mod tests {
         ) {
             let grain = Grain::of(0.4);
             let departed = Departed { at, at_once };
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), at + later, at + later).unwrap();
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added, spared }), at + later, grain.latest_at_once(at + later, 0)).unwrap();
             prop_assert!(stamp.departed.at.abs_diff(at) <= 32 && stamp.departed.at <= at + later);
             prop_assert_eq!((stamp.added, stamp.spared, stamp.departed.at_once), (added, spared, at_once));
         }
@@ -164,7 +184,7 @@ mod tests {
         fn no_stamp_means_a_time_to_come(at in 0..1u64 << 50, later in 0..1u64 << 50) {
             let grain = Grain::of(0.4);
             let departed = Departed { at, at_once: true };
-            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), at + later, at + later).unwrap();
+            let stamp = grain.unpack(grain.pack(Stamp { departed, added: false, spared: false }), at + later, grain.latest_at_once(at + later, 0)).unwrap();
             prop_assert!(stamp.departed.at <= at + later);
         }
     }

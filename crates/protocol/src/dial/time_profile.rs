@@ -167,6 +167,14 @@ impl TimeProfile {
         self.differences.as_ref().and_then(|differences| differences.idle)
     }
 
+    /// Returns the longest time that the bytes of a message can delay its departure ([`EffectiveParameters::delay`]), in
+    /// ticks.
+    pub fn longest_delay(&self, bytes: usize) -> u64 {
+        let steady = self.steady.delay(bytes);
+        let points = self.differences.iter().flat_map(|differences| &differences.points);
+        points.map(|point| point.parameters.delay(bytes)).fold(steady, u64::max)
+    }
+
     /// Returns the largest latency that a message can have, in ticks.
     pub fn longest_latency(&self) -> u64 {
         let steady = self.steady.latency.ticks();

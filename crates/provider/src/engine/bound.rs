@@ -64,11 +64,10 @@ impl<L: Links> Engine<L> {
     /// Tells the sender of an unexpected message to keep the bytes of the next ones, if there are too many here.
     pub(super) fn hold(&mut self, peer: PeerNo) {
         if self.unexpected.total() > self.unexpected.most
-            && peer != SELF
             && !std::mem::replace(&mut self.peer(peer).is_told, true)
         {
             self.unexpected.told.push(peer);
-            self.answer(peer, Header::new(Kind::Hold), &[]);
+            self.tell_to_hold(peer, true);
         }
     }
 
@@ -79,7 +78,15 @@ impl<L: Links> Engine<L> {
         }
         for peer in std::mem::take(&mut self.unexpected.told) {
             self.peer(peer).is_told = false;
-            self.answer(peer, Header::new(Kind::Release), &[]);
+            self.tell_to_hold(peer, false);
+        }
+    }
+
+    fn tell_to_hold(&mut self, peer: PeerNo, holds: bool) {
+        if peer == SELF {
+            self.peer(SELF).is_holding = holds;
+        } else {
+            self.answer(peer, Header::new(if holds { Kind::Hold } else { Kind::Release }), &[]);
         }
     }
 }

@@ -73,6 +73,8 @@ pub enum Copied {
     NotHere,
     /// The memory of the peer is not what it said, or is gone.
     Failed,
+    /// The process of the peer has ended.
+    Ended,
 }
 
 /// The connections of this process. A connection is made when it is first used. Messages of one peer arrive in
@@ -91,6 +93,11 @@ pub trait Links {
     /// Called when there is no event: now and then looks for requests and lost peers. Returns the next event.
     fn idle(&mut self) -> Option<LinkEvent<Self::Buffer>> {
         None
+    }
+
+    /// Returns whether a message that was sent to a peer arrives though this process ends.
+    fn outlives_sender(&self, _peer: PeerNo) -> bool {
+        true
     }
 
     /// Returns whether nothing will ever be sent to a peer.

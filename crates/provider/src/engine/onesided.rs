@@ -159,7 +159,9 @@ impl<L: Links> Engine<L> {
                 self.answer_done(peer, header.transfer, None);
                 self.was_read(header.to, header.tag);
             }
-            Copied::Failed => self.answer_done(peer, header.transfer, Some(Failure::NotCopied)),
+            Copied::Failed | Copied::Ended => {
+                self.answer_done(peer, header.transfer, Some(Failure::NotCopied))
+            }
             Copied::NotHere => {
                 let origin = Origin::Region { key: header.tag, endpoint: header.to };
                 self.stream(peer, memory, header.transfer, origin, None);

@@ -327,9 +327,10 @@ impl<L: Links> Engine<L> {
                 self.answer_done(peer, theirs, None);
                 self.landed(endpoint, landing, wanted, None);
             }
-            Copied::Failed => {
+            Copied::Failed | Copied::Ended => {
+                let failure = if copied == Copied::Ended { Failure::PeerLost } else { Failure::NotCopied };
                 self.answer_done(peer, theirs, Some(Failure::NotCopied));
-                self.landed(endpoint, landing, 0, Some(Failure::NotCopied));
+                self.landed(endpoint, landing, 0, Some(failure));
             }
             Copied::NotHere => {
                 let window = self.links.open_window(peer, &landing.memory().part(0, wanted));

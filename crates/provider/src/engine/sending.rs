@@ -134,8 +134,9 @@ impl<L: Links> Engine<L> {
         }
         let payload = Payload::Part(&memory, 0, memory.len());
         let awaited = match wants.until {
-            Until::Sent | Until::Transmitted => 0,
-            Until::Delivered => IS_AWAITED,
+            Until::Sent => 0,
+            Until::Transmitted if peer == SELF || self.links.outlives_sender(peer) => 0,
+            Until::Transmitted | Until::Delivered => IS_AWAITED,
             Until::Matched => IS_AWAITED | UNTIL_MATCHED,
         };
         if awaited != 0 {

@@ -4,6 +4,7 @@
 use super::identity::Process;
 use crate::engine::Copied;
 use crate::memory::{Memory, Segment};
+use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use std::io::{IoSlice, IoSliceMut};
@@ -68,6 +69,7 @@ fn copy(
                     there =
                         Segment { address: there.address + copied as u64, len: there.len - copied as u64 };
                 }
+                Err(Errno::ESRCH) => return Copied::Ended,
                 Ok(_) | Err(_) => return Copied::Failed,
             }
         }
@@ -111,6 +113,9 @@ mod tests {
         let memory = unsafe { Memory::new([segment(&to)]) };
         assert_eq!(pull(std::process::id(), &[Segment { address: 8, len: 8 }], &memory), Copied::Failed);
         assert_eq!(pull(std::process::id(), &[segment(&[1; 4])], &memory), Copied::Failed);
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        assert_eq!(pull(ended.id(), &[segment(&[1; 8])], &memory), Copied::Ended);
     }
 
     #[test]

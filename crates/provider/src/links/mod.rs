@@ -393,6 +393,11 @@ impl Links for ViLinks {
         false
     }
 
+    /// A datagram that was lost dies with its sender.
+    fn outlives_sender(&self, peer: PeerNo) -> bool {
+        self.links[peer].wire == Wire::Shm
+    }
+
     fn next(&mut self) -> Option<LinkEvent<Received>> {
         if let Some(peer) = self.lost.pop() {
             return Some(LinkEvent::Lost(peer));

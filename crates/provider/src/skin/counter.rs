@@ -56,6 +56,11 @@ impl CounterObject {
     fn now(&self) -> Result<Counter, Errno> {
         let mut state = self.shared.lock();
         self.shared.progress_of_caller(&mut state);
+        self.current(&state)
+    }
+
+    /// Returns the counter.
+    fn current(&self, state: &State) -> Result<Counter, Errno> {
         state.engine.completions.counters.get(self.number).copied().ok_or(Errno(abi::EBADF))
     }
 
@@ -150,7 +155,8 @@ entries! {
 
     fn wait(cntr: *mut Cntr, threshold: u64, timeout: c_int) -> c_int {
         let counter = CounterObject::of(cntr)?;
-        let before = counter.now()?.errors;
+        // An error that the first progress finds ends the wait.
+        let before = counter.current(&counter.shared.lock())?.errors;
         let mut wait = Wait::new(timeout);
         loop {
             let now = counter.note(counter.now()?);

@@ -73,7 +73,9 @@ entries! {
         let source = if is_source { named } else { resolve(ptr::null(), ptr::null())? };
         *info = build(wanted, version);
         let built = (*info).as_mut().ok_or(Errno(abi::ENOMEM))?;
-        let wanted_source = wanted.and_then(|wanted| given(wanted.src_addr, wanted.src_addrlen));
+        // Node and service are the source then, whatever the hints say.
+        let wanted_source = wanted.filter(|_| flags & abi::SOURCE == 0);
+        let wanted_source = wanted_source.and_then(|wanted| given(wanted.src_addr, wanted.src_addrlen));
         (built.src_addr, built.src_addrlen) = wanted_source.unwrap_or_else(|| address(source));
         if !is_source {
             (built.dest_addr, built.dest_addrlen) = address(named);

@@ -9,6 +9,8 @@ use netdyno_measure::stats::Interval;
 
 /// The first columns of a row.
 const FIRST: [&str; 4] = ["layer", "verb", "wait", "size_bytes"];
+/// The last columns: the label of a result, and what was done to its link on purpose.
+const LAST: [&str; 3] = ["label", "faults", "dials"];
 /// The parameters of a row, each with its unit. T is the one-way time: half of a round trip.
 const PARAMETERS: [(&str, &str); 7] = [
     ("T", "ns"),
@@ -42,7 +44,8 @@ pub fn render(results: &[&LayerResult]) -> Result<String, ExportError> {
         ["status", unit, &format!("ci_lo_{unit}"), &format!("ci_hi_{unit}")]
             .map(|what| format!("{name}_{what}"))
     });
-    let header: Vec<String> = FIRST.map(String::from).into_iter().chain(columns).collect();
+    let header: Vec<String> =
+        FIRST.map(String::from).into_iter().chain(columns).chain(LAST.map(String::from)).collect();
     Ok([line(&header)].into_iter().chain(rows.iter().map(Row::text)).collect())
 }
 
@@ -88,7 +91,10 @@ impl Row<'_> {
             let figure = self.figures.iter().find(|figure| figure.name == *name);
             figure.map_or_else(Default::default, |of| claim(of.status, of.value, of.ci))
         };
-        let all: Vec<String> = first.into_iter().chain(PARAMETERS.iter().flat_map(cells)).collect();
+        let last =
+            [&result.label, &result.faults, &result.dials].map(|text| text.clone().unwrap_or_default());
+        let all: Vec<String> =
+            first.into_iter().chain(PARAMETERS.iter().flat_map(cells)).chain(last).collect();
         line(&all)
     }
 }

@@ -4,6 +4,8 @@ mod dialled;
 mod member;
 mod setup;
 
+use crate::hosts::host::Host;
+use crate::hosts::machine;
 use crate::hosts::secret;
 use crate::launch::orders::{Answer, Order};
 use crate::launch::peak::of_link;
@@ -36,9 +38,9 @@ use std::time::{Duration, Instant};
 /// Be one process of a launch; started by netdyno itself
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
-    /// Connect to the launching side at this address; without it, standard input is the connection
-    #[arg(long, value_name = "ADDRESS")]
-    pub dial: Option<SocketAddr>,
+    /// Connect to the launching side at one of these addresses; without them, standard input is the connection
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub dial: Vec<SocketAddr>,
 }
 
 /// Minimum progress between two reports. A report wakes the launching side, which may take a processor from a
@@ -59,9 +61,9 @@ pub fn command(variables: &[(&'static str, OsString)]) -> io::Result<Command> {
 
 /// Runs a worker in this process.
 pub fn run(args: &WorkerArgs) -> Result<(), Fault> {
-    let control = match args.dial {
-        None => Control::from_stdin(),
-        Some(address) => Control::on(enter(address)?),
+    let control = match &args.dial[..] {
+        [] => Control::from_stdin(),
+        addresses => Control::on(enter(addresses)?),
     };
     let mut control = control.map_err(|error| Fault::BadInput(error.to_string()))?;
     let silent = |error: MemberError| Fault::Failed(error.to_string());
@@ -91,7 +93,7 @@ pub fn run_within(connection: Connection) -> Result<(), LayerError> {
     Ok(())
 }
 
-fn enter(address: SocketAddr) -> Result<Connection, Fault> {
+fn enter(addresses: &[SocketAddr]) -> Result<Connection, Fault> {
     let key = secret::given(None)?.ok_or_else(|| {
         Fault::BadInput(format!(
             "{0} is not set: have the launcher pass it on, as in -x {0}",
@@ -99,6 +101,16 @@ fn enter(address: SocketAddr) -> Result<Connection, Fault> {
         ))
     })?;
     let place = Place::of_this_process().map_err(|error| Fault::BadInput(error.to_string()))?;
+    let address = match addresses {
+        [only] => *only,
+        several => several.iter().copied().find(|&address| rendezvous::is_at(address, &key)).ok_or_else(|| {
+            let tried: Vec<String> = several.iter().map(|address| address.ip().to_string()).collect();
+            Fault::Failed(format!(
+                "the launching side is at none of its addresses, {}: name one that all hosts reach by --bind",
+                tried.join(", ")
+            ))
+        })?,
+    };
     rendezvous::enter(address, &key, place)
         .map_err(|error| Fault::Failed(format!("the launching side at {address}: {error}")))
 }
@@ -153,6 +165,7 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let subject = parts::open(layer.parse().map_err(End::Layer)?, options)?;
             return measure_alone(control, subject, None);
         }
+        Order::Tell => return tell(control),
         Order::Try { layer, wait } => {
             trial::open(layer.parse().map_err(End::Layer)?, wait.parse().map_err(End::Layer)?)?;
             return Ok(control.send(&Answer::Tried)?);
@@ -183,6 +196,22 @@ fn work(control: &mut Control<Order>) -> Result<(), End> {
             let mut replier = half.replier(&peer)?;
             control.send(&Answer::Connected)?;
             Ok(replier.serve(control.over())?)
+        }
+    }
+}
+
+/// Tells on which host this process runs, and describes its machine if it is asked to.
+fn tell(control: &mut Control<Order>) -> Result<(), End> {
+    control.send(&Answer::Here(Host::of_this_process()))?;
+    loop {
+        match control.receive(TIMEOUT) {
+            Ok(Order::Describe(cpu)) => {
+                control.send(&Answer::Environment(Box::new(machine::environment(cpu))))?;
+            }
+            Ok(other) => return Err(unexpected(&other)),
+            // The launching side knows enough.
+            Err(MemberError::Over) => return Ok(()),
+            Err(error) => return Err(error.into()),
         }
     }
 }

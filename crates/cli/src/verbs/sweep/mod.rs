@@ -373,9 +373,7 @@ fn counted(ledger: &Ledger) -> MessageCounts {
         most_sent: most(|rank| rank.sent + rank.one_sided),
         most_received: most(|rank| rank.received),
         most_bytes: most(|rank| rank.sent_bytes + rank.one_sided_bytes),
-        most_further_bytes: most(|rank| {
-            (rank.sent_bytes + rank.one_sided_bytes).saturating_sub(rank.sent + rank.one_sided)
-        }),
+        most_further_bytes: most(Rank::further_bytes),
     }
 }
 

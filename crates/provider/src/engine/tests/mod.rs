@@ -4,6 +4,7 @@ mod onesided;
 use super::completion::OPS;
 use super::links::{LinkEvent, Links, Payload};
 use super::*;
+use crate::abi;
 use crate::matching::Wanted;
 use crate::memory::{Segment, WindowPart};
 use proptest::prelude::*;
@@ -455,6 +456,42 @@ fn a_process_sends_to_itself() {
         }
         assert_eq!((completions(&mut engine).len(), got), (2, sent));
     }
+}
+
+/// Messages to the process itself are bounded as those of others.
+#[test]
+fn a_process_does_not_flood_itself() {
+    const LEN: usize = 4096;
+    const MOST: usize = 64 * 1024;
+    let [mut engine, _] = pair(Copied::Whole, 0);
+    engine.set_most_unexpected(MOST);
+    let injected = Wants { is_injected: true, ..REPORTED };
+    let mut begun = 0;
+    loop {
+        let mut bytes = pattern(begun, LEN);
+        let to = Target { peer: SELF, endpoint: 0 };
+        let message = Send { to, ..message(9, memory(&mut bytes), begun, injected) };
+        match engine.send(0, message) {
+            Ok(()) => begun += 1,
+            Err(refused) => {
+                assert_eq!(refused, Refused::Again);
+                break;
+            }
+        }
+        engine.progress();
+        assert!(begun < 1000);
+    }
+    let kept = engine.unexpected.total();
+    assert!(kept > MOST && kept <= MOST + 2 * LEN && begun * LEN > 2 * kept, "{kept} of {begun}");
+    let mut got = vec![0; LEN];
+    for nth in 0..begun {
+        engine.receive(0, posting(ANY, memory(&mut got), nth)).unwrap();
+        while !completions(&mut engine).iter().any(|completion| completion.flags & abi::RECV != 0) {
+            engine.progress();
+        }
+        assert_eq!(got, pattern(nth, LEN), "message {nth}");
+    }
+    assert_eq!(engine.unexpected.total(), 0);
 }
 
 /// Lets both engines work until the first bytes have arrived, and not the last.
