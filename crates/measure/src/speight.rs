@@ -5,6 +5,7 @@
 use crate::figure::Figure;
 use crate::overlap::data::OverlapLaunch;
 use crate::overlap::record::Quantity;
+use crate::pairing::are_of_one_stratum;
 use crate::record::LayerResult;
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ impl<'a> Section5<'a> {
     }
 
     /// Returns by what share a change shortens the half round trip of the baseline: the mean over the sizes of a range,
-    /// as a median over launches.
+    /// as a median over launches. It is nothing if their launches are of different strata.
     pub fn gain(&self, change: Variant, sizes: RangeInclusive<usize>) -> Quantity {
         self.over_pairs(change, Variant::Baseline, sizes, |changed, baseline| 1.0 - changed / baseline)
     }
@@ -110,8 +111,13 @@ impl<'a> Section5<'a> {
         sizes: RangeInclusive<usize>,
         of: impl Fn(f64, f64) -> f64,
     ) -> Quantity {
-        let launches = |variant| self.result(variant).and_then(|result| result.found.overlap());
-        let (Some(first), Some(second)) = (launches(first), launches(second)) else {
+        let (Some(first), Some(second)) = (self.result(first), self.result(second)) else {
+            return Quantity::default();
+        };
+        if !are_of_one_stratum(first, second) {
+            return Quantity::default();
+        }
+        let (Some(first), Some(second)) = (first.found.overlap(), second.found.overlap()) else {
             return Quantity::default();
         };
         let seconds: BTreeMap<usize, BTreeMap<usize, f64>> =

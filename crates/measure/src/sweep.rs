@@ -210,9 +210,10 @@ pub enum Counts {
     Received,
     /// Bytes sent by one rank, without the first of each message.
     Bytes,
-    /// No count. For latency, the number of messages that wait for each other is unknown. If only some ranks
-    /// are dialled, the counts are those of all messages.
+    /// No count: the number of messages that wait for each other for a latency is unknown.
     Nothing,
+    /// The counts are those of all messages, and only some ranks are dialled.
+    Unknown,
 }
 
 /// Computes the figures of a dial from its runs.
@@ -238,9 +239,10 @@ pub fn read(subject: &SweptDial, runs: &[Run], sweep: &Sweep) -> Swept {
         slope_per_message: line
             .as_ref()
             .map(|line| line.coefficients[1] / (count * seconds_per_unit))
-            .filter(|share| is_time && share.is_finite()),
-        predicted: Some(count * seconds_per_unit)
-            .filter(|slope| is_time && subject.counts != Counts::Nothing && slope.is_finite()),
+            .filter(|share| is_time && subject.counts != Counts::Unknown && share.is_finite()),
+        predicted: Some(count * seconds_per_unit).filter(|slope| {
+            is_time && !matches!(subject.counts, Counts::Nothing | Counts::Unknown) && slope.is_finite()
+        }),
         linearity: line.as_ref().and_then(|line| line.explains(&data)),
         knee: knee.map(|knee| Knee { at: knee.at * subject.unit_ns, ..knee }),
         tolerance: SLOWDOWNS.map(|slowdown| tolerance(&points, slowdown, subject.adds)).to_vec(),
@@ -255,7 +257,7 @@ impl Counts {
             Self::Received => counted.most_received,
             Self::Bytes => counted.most_further_bytes,
             // The slope per message still needs a count.
-            Self::Nothing => counted.most_sent,
+            Self::Nothing | Self::Unknown => counted.most_sent,
         }
     }
 }

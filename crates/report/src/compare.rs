@@ -298,7 +298,7 @@ fn unjudged(comparison: &Comparison) -> Option<Doubt> {
     let limit = comparison.fail_on?;
     let judged = [Verdict::Fail, Verdict::Undecided, Verdict::Pass];
     let none = judged.iter().all(|&verdict| comparison.with(verdict).next().is_none());
-    let text = format!("no parameter is measured in both: none was held to the limit of {}", percent(limit));
+    let text = format!("no parameter has a ratio to judge: none was held to the limit of {}", percent(limit));
     none.then(|| Doubt::new("nothing_judged", text))
 }
 

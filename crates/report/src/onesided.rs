@@ -5,6 +5,7 @@ use crate::figure::Figure;
 use crate::lines::Lines;
 use netdyno_measure::onesided::data::{Level, Memory, OnesidedLaunch, Operation, Synchronisation};
 use netdyno_measure::onesided::record::{Onesided, OperationFigures, TIMES, TransferTimes};
+use netdyno_measure::record::Status;
 use netdyno_measure::show::{Bytes, number_and_interval, time_and_interval};
 use netdyno_measure::stats::median;
 
@@ -74,7 +75,8 @@ fn block(lines: &mut Lines, operation: &OperationFigures) {
     }
     if let Some(per_byte) = operation.G.value_ns_per_byte {
         let text = number_and_interval(per_byte, operation.G.ci_ns_per_byte);
-        lines.wrapped(&format!("G {text} ns/B"), "  ", "    ");
+        let bound = if operation.G.status == Status::UpperBound { "≤ " } else { "" };
+        lines.wrapped(&format!("G {bound}{text} ns/B"), "  ", "    ");
     }
 }
 

@@ -15,6 +15,11 @@ const ALL: RangeInclusive<usize> = 1..=usize::MAX;
 /// Sizes of long messages.
 const LONG: RangeInclusive<usize> = 16 << 10..=usize::MAX;
 
+/// A gain of at most this share is none.
+const NO_GAIN: f64 = 0.02;
+/// Gains that differ by less than this share are alike.
+const ALIKE: f64 = 0.2;
+
 /// Returns the sentences about the experiment that a record repeats; none for other records.
 pub fn sentences(record: &Record) -> Vec<String> {
     match record.paper {
@@ -40,36 +45,36 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
              on; in the paper 19.5 % below 1 KiB, and less for longer messages. {}",
             shorter(&short_acks),
             shorter(&long_acks),
-            if is_above(&short_acks, 0.0) && exceeds(&short_acks, &long_acks) {
-                "The shape holds: an acknowledgement is a message of a fixed cost."
-            } else {
+            verdict(
+                both(is_gain(&short_acks), exceeds(&short_acks, &long_acks)),
+                "The shape holds: an acknowledgement is a message of a fixed cost.",
                 "The shape does not hold: an acknowledgement here is a short message within the host, and the wake-ups of \
                  the threads cost many times as much."
-            }
+            )
         ),
         format!(
             "Without copies it is {} below 1 KiB, and {} from 16 KiB on; in the paper 46 % on average, and more for \
              longer messages. {}",
             shorter(&short_copies),
             shorter(&long_copies),
-            if is_above(&long_copies, 0.0) && exceeds(&long_copies, &short_copies) {
+            verdict(
+                both(is_gain(&long_copies), exceeds(&long_copies, &short_copies)),
                 "The shape holds for long messages. Up to 8 KiB this provider sends every message through a buffer, because \
-                 a copy of that size costs less than an agreement with the receiver."
-            } else {
+                 a copy of that size costs less than an agreement with the receiver.",
                 "The shape does not hold: copies cost little beside the wake-up of the thread."
-            }
+            )
         ),
         format!(
             "With a variable in place of an event it is {} below 1 KiB, and {} from 16 KiB on; in the paper 38 % below \
              1 KiB. {}",
             shorter(&short_spin),
             shorter(&long_spin),
-            if is_above(&short_spin, 0.0) {
-                "The shape holds: a wake-up by the system is a fixed cost."
-            } else {
+            verdict(
+                is_gain(&short_spin),
+                "The shape holds: a wake-up by the system is a fixed cost.",
                 "The shape does not hold: the thread itself must be woken by the system in both cases, and shares the \
                  processor of the program."
-            }
+            )
         ),
         format!(
             "All three changes make it {}, {} below 1 KiB and {} from 16 KiB on; in the paper 51 to 55 % at all sizes. \
@@ -77,12 +82,11 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
             shorter(&all),
             shorter(&short_all),
             shorter(&long_all),
-            if is_above(&all, 0.0) && (value(&short_all) - value(&long_all)).abs() < 0.2 {
-                "The shape holds: the changes complement each other."
-            } else {
-                "The gain is not the same at all sizes here: the weights of fixed costs and of copies differ from those of \
-                 1999."
-            }
+            verdict(
+                both(is_gain(&all), are_alike(&short_all, &long_all)),
+                "The shape holds: the changes complement each other.",
+                "The shape does not hold: the weights of fixed costs and of copies differ from those of 1999."
+            )
         ),
         format!(
             "With all three, a message below 1 KiB takes {} times as long as over a bare VI; in the paper 2.5 times. Without \
@@ -157,13 +161,53 @@ fn value(quantity: &Quantity) -> f64 {
     quantity.value.unwrap_or(f64::NAN)
 }
 
-/// Reports whether a quantity exceeds a bound, by its interval if it has one.
-fn is_above(quantity: &Quantity, bound: f64) -> bool {
-    quantity.ci.map_or(value(quantity), |ci| ci.lo) > bound
+/// Returns the sentence about the shape of a curve: whether it `holds`, if the intervals tell.
+fn verdict(holds: Option<bool>, yes: &'static str, no: &'static str) -> &'static str {
+    match holds {
+        Some(true) => yes,
+        Some(false) => no,
+        None => "Whether the shape holds cannot be told from these launches.",
+    }
 }
 
-fn exceeds(above: &Quantity, below: &Quantity) -> bool {
-    value(above) > value(below)
+/// Returns whether both statements hold, as far as that is known.
+fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+/// Reports whether a change shortens the half round trip. A gain of at most [`NO_GAIN`] is none.
+fn is_gain(gain: &Quantity) -> Option<bool> {
+    match gain.ci? {
+        ci if ci.lo > 0.0 => Some(true),
+        ci if ci.hi <= NO_GAIN => Some(false),
+        _ => None,
+    }
+}
+
+/// Reports whether one gain is the larger one.
+fn exceeds(above: &Quantity, below: &Quantity) -> Option<bool> {
+    let (above, below) = (above.ci?, below.ci?);
+    match () {
+        () if above.lo > below.hi => Some(true),
+        () if above.hi < below.lo => Some(false),
+        () => None,
+    }
+}
+
+/// Reports whether two gains differ by less than [`ALIKE`].
+fn are_alike(one: &Quantity, other: &Quantity) -> Option<bool> {
+    let (one, other) = (one.ci?, other.ci?);
+    let apart = (one.lo - other.hi).max(other.lo - one.hi);
+    let at_most = (one.hi - other.lo).max(other.hi - one.lo);
+    match () {
+        () if at_most < ALIKE => Some(true),
+        () if apart > ALIKE => Some(false),
+        () => None,
+    }
 }
 
 fn factor(ratio: &Quantity) -> String {

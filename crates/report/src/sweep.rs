@@ -2,6 +2,7 @@
 
 mod verdict;
 
+use crate::csv::line;
 use crate::lines::Lines;
 use netdyno_measure::show::{NONE, Number, Percent, Time, round_time};
 use netdyno_measure::sweep::{Point as SweptPoint, Sweep, Swept};
@@ -63,10 +64,20 @@ pub fn value(swept: &Swept, value: f64) -> String {
     }
 }
 
+/// Returns the unit of a dial's values.
+fn per(swept: &Swept) -> &'static str {
+    if swept.is_per_byte() { "ns/B" } else { "µs" }
+}
+
+/// Describes a slope with its unit, as `0.04 s per µs`.
+pub fn slope_in_words(sweep: &Sweep, swept: &Swept, slope: f64) -> String {
+    format!("{} {} per {}", exact(slope), sweep.unit, per(swept))
+}
+
 /// Describes the figures of a dial, in sentences.
 pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     let mut sentences = Vec::new();
-    let per = if swept.is_per_byte() { "ns/B" } else { "µs" };
+    let unit = per(swept);
     if let Some(slope) = swept.slope {
         let interval =
             swept.slope_ci.map_or(String::new(), |ci| format!(" [{}, {}]", exact(ci.lo), exact(ci.hi)));
@@ -74,9 +85,10 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
             swept.linearity.map_or(String::new(), |share| format!("; a line explains {}", Percent(share)));
         let doubtful = if is_insignificant(swept) { ", a slope that cannot be told from 0" } else { "" };
         sentences.push(format!(
-            "{}{interval} {} for each {per}{doubtful}{straight}",
+            "{}{interval} {} for each {}{doubtful}{straight}",
             exact(slope),
-            sweep.unit
+            sweep.unit,
+            per(swept)
         ));
     }
     if let Some(predicted) = swept.predicted {
@@ -86,7 +98,7 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
         };
         let predicted = exact(predicted);
         sentences.push(format!(
-            "predicted from what was counted, if each is paid for: {predicted} for each {per}{measured}"
+            "predicted from what was counted, if each is paid for: {predicted} for each {unit}{measured}"
         ));
     } else if let Some(share) = swept.slope_per_message.filter(|_| !is_insignificant(swept)) {
         sentences
@@ -94,7 +106,7 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
     }
     if let Some(knee) = swept.knee {
         sentences.push(format!(
-            "knee at {}: {} for each {per} before it, {} behind it",
+            "knee at {}: {} for each {unit} before it, {} behind it",
             value(swept, knee.at),
             exact(knee.before),
             exact(knee.after)
@@ -155,8 +167,7 @@ pub fn csv(sweep: &Sweep) -> String {
             run.counted.most_received.to_string(),
             run.counted.most_bytes.to_string(),
         ];
-        text.push_str(&cells.join(","));
-        text.push_str("\r\n");
+        text.push_str(&line(&cells));
     }
     text
 }

@@ -1,6 +1,5 @@
 //! Warnings about the terms of a campaign: its launches, its link, and where its processes ran.
 
-use crate::hosts::host::Machines;
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_clock::place::Distance;
@@ -123,17 +122,13 @@ pub fn other_machines(origin: &Origin) -> Option<Doubt> {
     })
 }
 
-/// Warns that a launcher has put the processes on other machines in some launches than in the others.
-pub fn machines_vary_doubt(machines: &[Machines]) -> Option<Doubt> {
-    let kinds = [Machines::This, Machines::Another];
-    let of_kind = |kind| machines.iter().filter(|&&of_launch| of_launch == kind).count();
-    let [here, another] = kinds.map(of_kind);
-    let several = machines.len() - here - another;
-    let is_same = machines.windows(2).all(|pair| pair[0] == pair[1]);
-    (!is_same).then(|| {
+/// Warns that a launcher has put the processes on other machines than in its first launch. `elsewhere` counts these of
+/// `launches`.
+pub fn machines_vary_doubt(elsewhere: usize, launches: usize) -> Option<Doubt> {
+    (elsewhere > 0).then(|| {
         let text = format!(
-            "the launcher put the processes of {here} launches on this machine, of {another} on another one, and of \
-             {several} on several: the figures mix them; have --launcher name the machines"
+            "the launcher put the processes of {elsewhere} of {launches} launches on other machines than in its first \
+             launch, by which processors and layers were chosen: have --launcher name the machines"
         );
         Doubt::new("machines_vary", text)
     })

@@ -367,21 +367,22 @@ impl Campaign {
         let terms = self.terms(bench, 0, Duration::ZERO, host(strata));
         let repeated = repeated_calls_doubt(bench.layer, &run.launches);
         let by_kernel = by_kernel_doubt(&run.launches);
+        let launches = run.launches.len();
         let read = stratify::read(&*self.method, run.launches, &run.probes, strata, &terms);
         let Some(stratify::Stratified { reading, strata }) = read else {
             return Err(Fault::Failed(format!("{}: no launch has measured anything", bench.layer)));
         };
         let distance = match bench.cpus[..] {
-            [a, b] if run.machines.iter().all(|&machines| machines == Machines::This) => {
+            [a, b] if self.site.machines == Machines::This && run.elsewhere == 0 => {
                 Some(place::distance(a, b))
             }
             _ => None,
         };
         let is_between_two =
-            bench.cpus.len() == 2 && run.machines.iter().all(|&machines| machines == Machines::Several(2));
+            bench.cpus.len() == 2 && self.site.machines == Machines::Several(2) && run.elsewhere == 0;
         let mut doubts = reading.doubts;
         doubts.extend(placement_doubt(bench, distance));
-        doubts.extend(machines_vary_doubt(&run.machines));
+        doubts.extend(machines_vary_doubt(run.elsewhere, launches));
         doubts.extend(same_processes_doubt(bench));
         doubts.extend(bench.origin.server().map(server_doubt));
         doubts.extend(repeated);
@@ -447,14 +448,14 @@ struct Run<'a> {
     /// One probe for each launch; empty if the processors cannot be probed.
     probes: Vec<Probe>,
     library: Option<String>,
-    /// The machines of each launch.
-    machines: Vec<Machines>,
+    /// The number of launches on other machines than the first one of the launcher.
+    elsewhere: usize,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
         let prober = Prober::of(bench);
-        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, machines: Vec::new() }
+        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, elsewhere: 0 }
     }
 
     /// Launches once, and repeats the launch if its processors were moved and time is left. The data of a
@@ -473,7 +474,7 @@ impl<'a> Run<'a> {
             let launched = self.bench.launch(task, interrupt, progress)?;
             let probe = self.prober.as_ref().zip(begun);
             let probe = probe
-                .filter(|_| launched.machines == Machines::This)
+                .filter(|_| !launched.is_elsewhere)
                 .map(|(prober, begun)| prober.end(begun, task.launch(), repeats));
             let has_moved = probe.as_ref().is_some_and(|probe| probe.distance() == Apart::Moved);
             self.keep(at, launched, probe);
@@ -490,13 +491,12 @@ impl<'a> Run<'a> {
         self.library = launched.library;
         self.launches.truncate(at);
         self.launches.push(launched.data);
-        self.machines.truncate(at);
-        self.machines.push(launched.machines);
         self.probes.truncate(at);
         self.probes.extend(probe);
-        if launched.machines != Machines::This {
-            // Probes of this machine's processors say nothing about others. A launcher may have kept earlier launches
-            // here; without probes, all launches are evaluated together.
+        if launched.is_elsewhere {
+            self.elsewhere += 1;
+            // Probes of this machine's processors say nothing about others. Without probes, all launches are evaluated
+            // together.
             self.prober = None;
             self.probes.clear();
         }
@@ -576,19 +576,16 @@ mod tests {
         let bench = simulated();
         let mut run = Run::new(&bench);
         let interrupt = Interrupt::catch().unwrap();
-        for (at, machines) in [Machines::This, Machines::This, Machines::Several(2)].into_iter().enumerate() {
+        for at in 0..3 {
             let task = Signature.task(&Terms { launch: at, ..terms() }, &run.launches);
             let launched = bench.launch(&task, &interrupt, &mut |_| {}).unwrap();
-            assert_eq!(machines_vary_doubt(&run.machines), None);
-            run.keep(at, Launched { machines, ..launched }, (at < 2).then(|| probe(at, 0)));
+            assert_eq!(machines_vary_doubt(run.elsewhere, 3), None);
+            let is_elsewhere = at == 2;
+            run.keep(at, Launched { is_elsewhere, ..launched }, (!is_elsewhere).then(|| probe(at, 0)));
         }
-        let Run { launches, probes, machines, .. } = run;
-        let doubt = machines_vary_doubt(&machines).unwrap();
-        assert!(
-            doubt.text.contains("2 launches on this machine, of 0 on another one, and of 1"),
-            "{}",
-            doubt.text
-        );
+        let Run { launches, probes, elsewhere, .. } = run;
+        let doubt = machines_vary_doubt(elsewhere, launches.len()).unwrap();
+        assert!(doubt.text.contains("of 1 of 3 launches"), "{}", doubt.text);
         let read = stratify::read(&Signature, launches, &probes, &Strata::undivided(), &terms()).unwrap();
         assert_eq!(read.reading.found.launches(), 3);
     }

@@ -5,7 +5,7 @@ use crate::hosts::peer::Peer;
 use crate::hosts::secret;
 use crate::job::ranks::Ranks;
 use crate::launch::origin::Origin;
-use crate::launch::scout;
+use crate::launch::scout::Scouts;
 use crate::options::bench::{CpuList, Measuring};
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
@@ -154,12 +154,24 @@ impl Site {
     ) -> Result<Self, Fault> {
         measuring.bind.map_or(Ok(()), |bind| check_bind(layers, bind))?;
         let ip = measuring.bind.map(|bind| bind.ip());
-        let placed = scout::place(launcher, procs.unwrap_or(2), ip, &Interrupt::catch()?)?;
-        let bind = SocketAddr::new(placed.ip, measuring.bind.map_or(0, |bind| bind.port()));
-        let machines = placed.machines();
+        let interrupt = Interrupt::catch()?;
+        let scouts = Scouts::start(launcher, procs.unwrap_or(2), ip, &interrupt)?;
+        let bind = SocketAddr::new(scouts.ip, measuring.bind.map_or(0, |bind| bind.port()));
+        let machines = Machines::of(scouts.hosts.iter().map(|host| &host.machine[..]));
         check_reach(layers, machines)?;
-        let cpus = cpus_on(&placed.hosts, measuring, procs)?;
-        let processors = different(&placed.hosts, &cpus);
+        let cpus = match named(measuring, procs, scouts.hosts.len())? {
+            None => free(&scouts.hosts, procs)?,
+            Some(cpus) => {
+                // A launcher may bind processes to other processors, which is no limit. That of another machine is known
+                // only there.
+                if machines == Machines::This {
+                    check_allowed(&cpus, &allowed()?)?;
+                }
+                cpus
+            }
+        };
+        let processors = different(&scouts.hosts, &cpus);
+        let placed = scouts.placed(launcher, &cpus)?;
         Ok(Self { cpus, processors, bind, origin: Origin::Launcher(Arc::new(placed)), machines })
     }
 
@@ -178,7 +190,7 @@ impl Site {
         }
         let machines = ranks.machines();
         check_reach(layers, machines)?;
-        let cpus = cpus_on(ranks.hosts(), measuring, procs)?;
+        let cpus = cpus_of_job(ranks.hosts(), measuring, procs)?;
         let processors = different(ranks.hosts(), &cpus);
         let bind =
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), measuring.bind.map_or(0, |bind| bind.port()));
@@ -218,28 +230,32 @@ fn ip_towards(server: SocketAddr) -> Result<IpAddr, Fault> {
     local().map_err(|error: io::Error| Fault::Failed(format!("--connect {server}: no way to it: {error}")))
 }
 
-/// Returns a processor for each process that a launcher has put on one of these hosts: the one that the user named, or the
-/// least used of the processors that the launcher allows the process.
-fn cpus_on(hosts: &[Host], measuring: &Measuring, procs: Option<usize>) -> Result<Vec<usize>, Fault> {
-    if procs.is_none() {
-        // `--cpus` is checked as a pair. Without it, two processes that may run on the same processors get
-        // two that are near each other.
-        if pair(measuring)?.is_none()
-            && hosts[0] == hosts[1]
-            && let Some((a, b)) = hosts[0].near
-        {
-            return Ok(vec![a, b]);
-        }
+/// Returns a processor for each process of a job: the one that the user named, or one that its launcher allows it.
+fn cpus_of_job(hosts: &[Host], measuring: &Measuring, procs: Option<usize>) -> Result<Vec<usize>, Fault> {
+    let Some(cpus) = named(measuring, procs, hosts.len())? else { return free(hosts, procs) };
+    for (cpu, host) in cpus.iter().zip(hosts) {
+        check_allowed(std::slice::from_ref(cpu), &host.cpus)?;
     }
-    if let Some(CpuList(cpus)) = &measuring.cpus {
-        let cpus: Vec<usize> = cpus.iter().copied().cycle().take(hosts.len()).collect();
-        for (cpu, host) in cpus.iter().zip(hosts) {
-            // A launcher may have bound each process of a machine to a processor of its own.
-            let of_machine = hosts.iter().filter(|other| other.machine == host.machine);
-            let allowed: BTreeSet<usize> = of_machine.flat_map(|other| other.cpus.iter().copied()).collect();
-            check_allowed(&[*cpu], &allowed.into_iter().collect::<Vec<_>>())?;
-        }
-        return Ok(cpus);
+    Ok(cpus)
+}
+
+/// Returns the processors that the user named, in turn for `count` processes.
+fn named(measuring: &Measuring, procs: Option<usize>, count: usize) -> Result<Option<Vec<usize>>, Fault> {
+    if procs.is_none() {
+        pair(measuring)?;
+    }
+    let cpus = measuring.cpus.as_ref();
+    Ok(cpus.map(|CpuList(cpus)| cpus.iter().copied().cycle().take(count).collect()))
+}
+
+/// Returns a processor for each process that a launcher has put on one of these hosts: the least used of those that the
+/// launcher allows the process. A pair that may run on the same processors gets two that are near each other.
+fn free(hosts: &[Host], procs: Option<usize>) -> Result<Vec<usize>, Fault> {
+    if procs.is_none()
+        && hosts[0] == hosts[1]
+        && let Some((a, b)) = hosts[0].near
+    {
+        return Ok(vec![a, b]);
     }
     let mut taken: BTreeMap<(&str, usize), usize> = BTreeMap::new();
     hosts
@@ -329,7 +345,7 @@ mod tests {
                 near: place::choose_pair(cpus),
             })
             .collect();
-        cpus_on(&hosts, &measuring, procs)
+        cpus_of_job(&hosts, &measuring, procs)
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn numbered<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
     texts.map(&mut number).collect()
 }
 
-/// Waits for `procs` workers and returns them by rank; workers without a rank stay in the order of their
+/// Waits for `procs` workers and returns them by rank; workers without a rank by machine, in the order of their
 /// arrival. `look` is called whenever no worker arrives for a while, and its error ends the wait.
 pub fn gather(
     rendezvous: &Rendezvous,
@@ -55,6 +55,6 @@ pub fn gather(
             )));
         }
     }
-    guests.sort_by_key(|guest| guest.place.map_or(0, |place| place.rank));
+    guests.sort_by_cached_key(|guest| (guest.place.map_or(0, |place| place.rank), guest.machine.clone()));
     Ok(guests)
 }

@@ -28,6 +28,9 @@ pub fn open(ip: Option<IpAddr>) -> io::Result<Rendezvous> {
 pub fn addresses(rendezvous: &Rendezvous) -> io::Result<Vec<SocketAddr>> {
     let own = rendezvous.address();
     let mut ips = if own.ip().is_unspecified() { interface::addresses()? } else { vec![own.ip()] };
+    // The address towards other networks is the likeliest one.
+    let likeliest = interface::of_default_route().map(IpAddr::V4);
+    ips.sort_by_key(|ip| Some(*ip) != likeliest);
     ips.truncate(ADDRESSES_AT_MOST);
     Ok(ips.into_iter().map(|ip| SocketAddr::new(ip, own.port())).collect())
 }

@@ -77,13 +77,13 @@ pub struct Launched {
     pub data: Data,
     /// Name of the library behind the layer, if any.
     pub library: Option<String>,
-    /// The machines on which the processes ran.
-    pub machines: Machines,
+    /// Whether a launcher has put the processes on other machines than in its first launch.
+    pub is_elsewhere: bool,
 }
 
 impl From<Data> for Launched {
     /// Wraps the data of a simulated layer, which runs in this process and uses no library.
     fn from(data: Data) -> Self {
-        Self { data, library: None, machines: Machines::This }
+        Self { data, library: None, is_elsewhere: false }
     }
 }

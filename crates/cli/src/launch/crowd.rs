@@ -36,11 +36,11 @@ pub fn launch(
     let mut data = direct(plan, &places, None, &mut |step| crowd.run(step), &mut is_over, progress)?;
     data.preemptions = crowd.preemptions;
     data.requesting_ns = crowd.requesting.as_nanos() as f64;
-    let machines = crowd.started.machines;
+    let is_elsewhere = crowd.started.is_elsewhere;
     if bench.layer.is_of_library() {
         crowd.workers.dismiss();
     }
-    Ok(Launched { data: Data::Contention(data), library: None, machines })
+    Ok(Launched { data: Data::Contention(data), library: None, is_elsewhere })
 }
 
 /// The current role of a process.

@@ -85,7 +85,7 @@ impl<'a> Pair<'a> {
                     if bench.layer.is_of_library() {
                         self.workers.dismiss();
                     }
-                    return Ok(Launched { data: *data, library, machines: self.started.machines });
+                    return Ok(Launched { data: *data, library, is_elsewhere: self.started.is_elsewhere });
                 }
                 (
                     rank,

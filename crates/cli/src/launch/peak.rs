@@ -70,7 +70,6 @@ mod tests {
     use crate::launch::placed::Placed;
     use netdyno_host::wait::Wait;
     use netdyno_layers::options::DialOptions;
-    use std::net::Ipv4Addr;
     use std::sync::Arc;
 
     /// Returns the peak of a layer between two processes that a launcher has put on these machines.
@@ -78,7 +77,6 @@ mod tests {
         let host = |machine: &str| Host { machine: machine.into(), cpus: vec![0], near: None };
         let placed = Placed {
             launcher: "mpiexec -n {n}".parse().unwrap(),
-            ip: Ipv4Addr::LOCALHOST.into(),
             hosts: machines.map(host).to_vec(),
             requester: None,
             other: None,

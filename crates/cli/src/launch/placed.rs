@@ -3,15 +3,12 @@
 use crate::hosts::host::{Host, Machines};
 use netdyno_job::launcher::Launcher;
 use netdyno_measure::record::Environment;
-use std::net::IpAddr;
 
 /// A launcher, and where it has put the processes of a launch.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The launcher.
     pub launcher: Launcher,
-    /// The address of this host at which its processes can connect.
-    pub ip: IpAddr,
     /// The host of each process, by rank.
     pub hosts: Vec<Host>,
     /// The machine of the requester, if it is not this one.

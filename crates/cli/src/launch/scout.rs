@@ -20,49 +20,39 @@ use std::time::{Duration, Instant};
 const ANSWERING: Duration = Duration::from_secs(20);
 
 /// The processes of the launch.
-struct Scouts<'a> {
+pub struct Scouts<'a> {
     workers: Workers,
     /// Dropped after the connections to the workers.
     started: Started,
     interrupt: &'a Interrupt,
+    /// The address of this host at which its processes can connect.
+    pub ip: IpAddr,
+    /// The host of each process, by rank.
+    pub hosts: Vec<Host>,
 }
 
-/// Has the launcher start `procs` processes that tell where they run. They connect to this host at `ip`; without one, at the
-/// address that they reach.
-pub fn place(
-    launcher: &Launcher,
-    procs: usize,
-    ip: Option<IpAddr>,
-    interrupt: &Interrupt,
-) -> Result<Placed, Fault> {
-    placed(launcher, procs, ip, interrupt).map_err(|end| match end {
-        End::Fault(fault) => fault,
-        End::Failed(text) => interrupt.check().err().unwrap_or(Fault::Failed(text)),
-    })
-}
+impl<'a> Scouts<'a> {
+    /// Has the launcher start `procs` processes that tell where they run. They connect to this host at `ip`; without one, at
+    /// the address that they reach.
+    pub fn start(
+        launcher: &Launcher,
+        procs: usize,
+        ip: Option<IpAddr>,
+        interrupt: &'a Interrupt,
+    ) -> Result<Self, Fault> {
+        let started = || -> Result<Self, End> {
+            let mut workers = Workers::new();
+            let (started, _) = start::by_launcher(launcher, procs, ip, &[], &mut workers, interrupt)?;
+            let ip = ip.or(started.met_at).unwrap_or(Ipv4Addr::LOCALHOST.into());
+            let mut scouts = Self { workers, started, interrupt, ip, hosts: Vec::new() };
+            scouts.hosts = scouts.tell(procs)?;
+            Ok(scouts)
+        };
+        started().map_err(|end| failed(end, interrupt))
+    }
 
-fn placed(
-    launcher: &Launcher,
-    procs: usize,
-    ip: Option<IpAddr>,
-    interrupt: &Interrupt,
-) -> Result<Placed, End> {
-    let mut workers = Workers::new();
-    let started = start::by_launcher(launcher, procs, ip, &[], &mut workers, interrupt)?;
-    let ip = ip.or(started.met_at).unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let mut scouts = Scouts { workers, started, interrupt };
-    let hosts = scouts.hosts(procs)?;
-    let here = machine::name();
-    let is_here = hosts.first().is_none_or(|host| host.machine == here);
-    let requester = if is_here { None } else { Some(scouts.environment(REQUESTER, &hosts)?) };
-    let elsewhere = hosts.iter().position(|host| host.machine != hosts[REQUESTER].machine);
-    let other = elsewhere.map(|rank| scouts.environment(rank, &hosts)).transpose()?;
-    Ok(Placed { launcher: launcher.clone(), ip, hosts, requester, other })
-}
-
-impl Scouts<'_> {
     /// Returns the host of each process.
-    fn hosts(&mut self, procs: usize) -> Result<Vec<Host>, End> {
+    fn tell(&mut self, procs: usize) -> Result<Vec<Host>, End> {
         for rank in 0..procs {
             self.workers.send(rank, &Order::Tell)?;
         }
@@ -76,9 +66,23 @@ impl Scouts<'_> {
         Ok(hosts.into_iter().flatten().collect())
     }
 
+    /// Returns where the processes run. The machines of the requester and of the first process elsewhere are described, as
+    /// far as they are others than this one; `cpus` are the processors of the measurement.
+    pub fn placed(mut self, launcher: &Launcher, cpus: &[usize]) -> Result<Placed, Fault> {
+        let (here, first) = (machine::name(), &self.hosts[REQUESTER].machine);
+        let requester = (*first != here).then_some(REQUESTER);
+        let other = self.hosts.iter().position(|host| host.machine != *first);
+        let mut environment = |rank: Option<usize>| {
+            let described = rank.map(|rank| self.environment(rank, cpus.get(rank).copied())).transpose();
+            described.map_err(|end| failed(end, self.interrupt))
+        };
+        let (requester, other) = (environment(requester)?, environment(other)?);
+        let hosts = std::mem::take(&mut self.hosts);
+        Ok(Placed { launcher: launcher.clone(), hosts, requester, other })
+    }
+
     /// Returns the description of a process's machine.
-    fn environment(&mut self, rank: usize, hosts: &[Host]) -> Result<Environment, End> {
-        let cpu = hosts[rank].cpus.first().copied();
+    fn environment(&mut self, rank: usize, cpu: Option<usize>) -> Result<Environment, End> {
         self.workers.send(rank, &Order::Describe(cpu))?;
         match self.next()? {
             (_, Answer::Environment(environment)) => Ok(*environment),
@@ -105,6 +109,13 @@ impl Scouts<'_> {
                 None => {}
             }
         }
+    }
+}
+
+fn failed(end: End, interrupt: &Interrupt) -> Fault {
+    match end {
+        End::Fault(fault) => fault,
+        End::Failed(text) => interrupt.check().err().unwrap_or(Fault::Failed(text)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Starts the workers of a launch: as children, on a served host, by a launcher such as mpiexec, or by the
 //! processes of the job in which this command runs.
 
-use crate::hosts::host::Machines;
 use crate::hosts::secret;
 use crate::job::gather::{gather, numbered};
 use crate::job::lobby;
@@ -17,7 +16,7 @@ use netdyno_job::shared_files::SharedFiles;
 use netdyno_job::workers::{Workers, WorkersError};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The parts of a launch besides its workers.
 pub struct Started {
@@ -25,17 +24,17 @@ pub struct Started {
     pub job: Option<Job>,
     /// The machine of each worker, numbered from 0.
     pub machine_of: Vec<usize>,
-    /// The machines of all workers.
-    pub machines: Machines,
     /// The address of this host at which all workers of a launcher can connect.
     pub met_at: Option<IpAddr>,
+    /// Whether a launcher has put the workers on other machines than in its first launch.
+    pub is_elsewhere: bool,
     /// The workers' files in shared memory, removed after the job has ended.
     pub leftovers: Leftovers,
 }
 
 impl Started {
-    fn new(job: Option<Job>, machine_of: Vec<usize>, machines: Machines) -> Self {
-        Self { job, machine_of, machines, met_at: None, leftovers: Leftovers::default() }
+    fn new(job: Option<Job>, machine_of: Vec<usize>) -> Self {
+        Self { job, machine_of, met_at: None, is_elsewhere: false, leftovers: Leftovers::default() }
     }
 }
 
@@ -66,12 +65,15 @@ pub fn workers(
     match &bench.origin {
         Origin::Launcher(placed) => {
             let ip = Some(bench.bind.ip());
-            by_launcher(&placed.launcher, procs, ip, &bench.variables, workers, interrupt)
+            let (started, machines) =
+                by_launcher(&placed.launcher, procs, ip, &bench.variables, workers, interrupt)?;
+            let planned = placed.hosts.iter().map(|host| &host.machine);
+            let is_elsewhere = machines.iter().zip(planned).any(|(machine, planned)| machine != planned);
+            Ok(Started { is_elsewhere, ..started })
         }
         Origin::Job(ranks) => {
             ranks.launch(bench.layer, workers, interrupt)?;
-            let names = || ranks.hosts().iter().map(|host| &host.machine[..]);
-            Ok(Started::new(None, numbered(names()), Machines::of(names())))
+            Ok(Started::new(None, numbered(ranks.hosts().iter().map(|host| &host.machine[..]))))
         }
         Origin::Peer(peer) => {
             for rank in 0..procs {
@@ -80,23 +82,21 @@ pub fn workers(
                     _ => workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?,
                 };
             }
-            if peer.is_this_host() {
-                return Ok(Started::new(None, vec![0; procs], Machines::This));
-            }
-            let machine_of = (0..procs).map(|rank| usize::from(rank == REPLIER)).collect();
-            Ok(Started::new(None, machine_of, Machines::Several(2)))
+            let is_elsewhere = |rank: usize| rank == REPLIER && !peer.is_this_host();
+            Ok(Started::new(None, (0..procs).map(|rank| usize::from(is_elsewhere(rank))).collect()))
         }
         Origin::Children | Origin::Server(_) => {
             for _ in 0..procs {
                 workers.launch(worker::command(&bench.variables).map_err(WorkersError::Spawn)?)?;
             }
-            Ok(Started::new(None, vec![0; procs], Machines::This))
+            Ok(Started::new(None, vec![0; procs]))
         }
     }
 }
 
 /// Has a launcher start `procs` workers, with additional environment variables, and connects to them, by rank. `ip` is the
-/// address of this host that the workers reach; without one, they try all of its addresses.
+/// address of this host that the workers reach; without one, they try all of its addresses. Returns the machine of each
+/// worker as well.
 pub fn by_launcher(
     launcher: &Launcher,
     procs: usize,
@@ -104,7 +104,7 @@ pub fn by_launcher(
     additional: &[(&'static str, OsString)],
     workers: &mut Workers,
     interrupt: &Interrupt,
-) -> Result<Started, End> {
+) -> Result<(Started, Vec<String>), End> {
     let (rendezvous, addresses) = open(ip).map_err(|error| {
         let at = ip.map(|ip| format!(" at {ip}")).unwrap_or_default();
         End::Failed(format!("cannot listen{at}: {error}"))
@@ -127,8 +127,8 @@ pub fn by_launcher(
                 "'{program}' ended ({status}) before its {procs} processes had come: {words}"
             ))),
         })?;
-    let names = || guests.iter().map(|guest| &guest.machine[..]);
-    let (machine_of, machines) = (numbered(names()), Machines::of(names()));
+    let machines: Vec<String> = guests.iter().map(|guest| guest.machine.clone()).collect();
+    let machine_of = numbered(machines.iter().map(|machine| &machine[..]));
     // The processes of some hosts do not reach the first addresses.
     let met_at = guests.iter().filter_map(|guest| guest.control.local_addr().ok());
     let met_at = met_at.map(|address| address.ip().to_canonical());
@@ -136,17 +136,18 @@ pub fn by_launcher(
     for guest in guests {
         workers.enlist(guest.control)?;
     }
-    Ok(Started { met_at, ..Started::new(Some(job), machine_of, machines) })
+    Ok((Started { met_at, ..Started::new(Some(job), machine_of) }, machines))
 }
 
-/// Opens a rendezvous at `ip`, or at all addresses of this host. Returns it with the addresses to try: the first one is for
-/// processes of this host.
+/// Opens a rendezvous at `ip`, or at all addresses of this host. Returns it with the addresses to try, those for processes of
+/// this host first.
 fn open(ip: Option<IpAddr>) -> io::Result<(Rendezvous, Vec<SocketAddr>)> {
     let rendezvous = lobby::open(ip)?;
-    let near = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), rendezvous.address().port());
     let mut addresses = lobby::addresses(&rendezvous)?;
-    if ip.is_none() {
-        addresses.insert(0, near);
+    if rendezvous.address().ip().is_unspecified() {
+        let near: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        let port = rendezvous.address().port();
+        addresses.splice(0..0, near.map(|ip| SocketAddr::new(ip, port)));
     }
     Ok((rendezvous, addresses))
 }

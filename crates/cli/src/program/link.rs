@@ -17,10 +17,11 @@ use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Placeholder for the number of ranks in a launcher's text.
+const NUMBER: &str = "{n}";
 /// Launchers of MPI programs that take `-n` and the number of ranks.
 const LAUNCHERS: &[&str] = &[
     "mpiexec",
@@ -43,6 +44,90 @@ const COUNT_OF_OPEN_MPI: &str = "-c";
 /// Launcher options with two values.
 const OF_TWO: &[&str] =
     &["--mca", "-mca", "--gmca", "-gmca", "--prtemca", "-prtemca", "--pmixmca", "-pmixmca", "-env", "-genv"];
+/// Other launcher options with a value, of Hydra, Open MPI and Slurm.
+const OF_ONE: &[&str] = &[
+    "-A",
+    "-H",
+    "-N",
+    "-bind-to",
+    "-bootstrap",
+    "-bootstrap-exec",
+    "-c",
+    "-configfile",
+    "-envlist",
+    "-f",
+    "-genvlist",
+    "-host",
+    "-hostfile",
+    "-hosts",
+    "-iface",
+    "-launcher",
+    "-launcher-exec",
+    "-machinefile",
+    "-map-by",
+    "-membind",
+    "-p",
+    "-path",
+    "-ppn",
+    "-perhost",
+    "-prefix",
+    "-rank-by",
+    "-rmk",
+    "-t",
+    "-w",
+    "-wdir",
+    "-x",
+    "--account",
+    "--am",
+    "--bind-to",
+    "--cpu-bind",
+    "--cpus-per-task",
+    "--distribution",
+    "--host",
+    "--hostfile",
+    "--hosts",
+    "--machinefile",
+    "--map-by",
+    "--mem",
+    "--mpi",
+    "--nodelist",
+    "--nodes",
+    "--npernode",
+    "--ntasks-per-node",
+    "--output",
+    "--partition",
+    "--path",
+    "--prefix",
+    "--rank-by",
+    "--time",
+    "--wdir",
+];
+/// Launcher options without a value.
+const OF_NONE: &[&str] = &[
+    "-allow-run-as-root",
+    "-display-map",
+    "-envall",
+    "-envnone",
+    "-genvall",
+    "-genvnone",
+    "-l",
+    "-oversubscribe",
+    "-prepend-rank",
+    "-q",
+    "-tag-output",
+    "-v",
+    "--allow-run-as-root",
+    "--display-map",
+    "--exclusive",
+    "--label",
+    "--overlap",
+    "--oversubscribe",
+    "--quiet",
+    "--report-bindings",
+    "--tag-output",
+    "--use-hwthread-cpus",
+    "--verbose",
+];
 
 /// Maximum number of measurements of a link with severe warnings.
 const ATTEMPTS: u32 = 3;
@@ -104,7 +189,7 @@ impl LinkArgs {
         let launcher = self.launcher.clone().map_or_else(|| launcher_of(wanted.command), Ok);
         let found = match launcher {
             Ok(launcher) => measure(&launcher, wanted, interrupt),
-            Err(why) => Err(Fault::Failed(why.into())),
+            Err(why) => Err(Fault::Failed(why)),
         };
         interrupt.check()?;
         let gauge = match found {
@@ -140,50 +225,64 @@ fn depends_on_link(dials: &Dials) -> bool {
     Dial::ALL.into_iter().any(is_set) || needs_link(dials)
 }
 
-/// Returns the part of a command that starts ranks, up to their program. Returns the reason if it cannot start two ranks
-/// of another program.
-fn launcher_of(command: &[OsString]) -> Result<String, &'static str> {
-    let unknown = "it is no launcher that is known that starts the program";
-    let words: Vec<&str> = command.iter().map(|word| word.to_str()).collect::<Option<_>>().ok_or(unknown)?;
-    let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str()).ok_or(unknown)?;
-    let options = &words[..program_at(&words)];
-    if !LAUNCHERS.contains(&name) || options.iter().any(|word| word.contains('\'')) {
-        return Err(unknown);
+/// Returns the part of a command that starts ranks, up to their program, with a placeholder for their number.
+///
+/// # Errors
+/// The command is not known to start two ranks of another program.
+fn launcher_of(command: &[OsString]) -> Result<String, String> {
+    let unknown = || "it is no launcher that is known that starts the program".to_owned();
+    let words: Option<Vec<&str>> = command.iter().map(|word| word.to_str()).collect();
+    let words = words.ok_or_else(unknown)?;
+    let name = words.first().and_then(|word| Path::new(word).file_name()?.to_str()).ok_or_else(unknown)?;
+    if !LAUNCHERS.contains(&name) {
+        return Err(unknown());
     }
-    let position = |is_it: &dyn Fn(&str) -> bool| options.iter().position(|word| is_it(word));
-    let count = position(&|word| COUNTS.contains(&word))
-        .or_else(|| position(&|word| word == COUNT_OF_OPEN_MPI && name != SRUN));
-    let number = count.map(|count| count + 1).filter(|&number| number < options.len());
-    let number = number.ok_or("the launcher does not say how many ranks it starts")?;
-    let spelled = options.iter().enumerate().map(|(at, word)| match at == number {
-        true => "{n}".to_owned(),
-        false => format!("'{word}'"),
-    });
-    Ok(spelled.collect::<Vec<_>>().join(" "))
+    let counts = |word: &str| COUNTS.contains(&word) || (word == COUNT_OF_OPEN_MPI && name != SRUN);
+    let (mut spelled, mut has_number, mut at) = (vec![quoted(words[0])?], false, 1);
+    while let Some(&option) = words.get(at).filter(|word| word.starts_with('-')) {
+        if let Some(with_number) = attached_number(option) {
+            (spelled, has_number) = ([spelled, vec![with_number]].concat(), true);
+            at += 1;
+            continue;
+        }
+        let values = values_of(option, counts(option))?;
+        spelled.push(quoted(option)?);
+        for value in words.iter().skip(at + 1).take(values) {
+            spelled.push(if counts(option) { NUMBER.into() } else { quoted(value)? });
+        }
+        has_number |= counts(option) && words.len() > at + values;
+        at += 1 + values;
+    }
+    let spelled = has_number.then(|| spelled.join(" "));
+    spelled.ok_or_else(|| "the launcher does not say how many ranks it starts".into())
 }
 
-/// Returns the index of the program in a launcher's command: the first word that is neither an option nor the value of
-/// one. Launchers have many options, so those that have no value are known by what follows: an option or a program.
-fn program_at(words: &[&str]) -> usize {
-    let mut at = 1;
-    while let Some(option) = words.get(at).filter(|word| word.starts_with('-')) {
-        let has_value = words.get(at + 1).is_some_and(|next| !next.starts_with('-') && !is_program(next));
-        at += match option {
-            option if OF_TWO.contains(option) => 3,
-            option if !option.contains('=') && has_value => 2,
-            _ => 1,
-        };
+/// Returns the number of values of a launcher's option.
+fn values_of(option: &str, is_count: bool) -> Result<usize, String> {
+    match option {
+        _ if OF_TWO.contains(&option) => Ok(2),
+        _ if is_count || OF_ONE.contains(&option) => Ok(1),
+        _ if option.contains('=') || OF_NONE.contains(&option) => Ok(0),
+        _ => Err(format!("it is not known whether the option {option} of the launcher has a value")),
     }
-    at.min(words.len())
 }
 
-/// Reports whether a word names a file that can be run.
-fn is_program(word: &str) -> bool {
-    let can_run = |path: PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    let paths = env::var_os("PATH").unwrap_or_default();
-    can_run(word.into()) || env::split_paths(&paths).any(|folder| can_run(folder.join(word)))
+/// Returns an option that contains the number of ranks, as `--ntasks=4` or `-n4`, with the placeholder for it.
+fn attached_number(option: &str) -> Option<String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    COUNTS.iter().find_map(|name| {
+        let rest = option.strip_prefix(name)?;
+        let (between, number) = rest.strip_prefix('=').map_or(("", rest), |number| ("=", number));
+        is_number(number).then(|| format!("{name}{between}{NUMBER}"))
+    })
+}
+
+/// Returns a word of a command for a launcher's text.
+fn quoted(word: &str) -> Result<String, String> {
+    match word.contains('\'') {
+        true => Err(format!("the launcher has a quote in {word}")),
+        false => Ok(format!("'{word}'")),
+    }
 }
 
 /// Measures the link between two ranks, over the path of the program's messages, without dials. Repeats the
@@ -339,16 +438,23 @@ mod tests {
     #[test]
     fn a_launcher_is_known_by_its_name() {
         let of = |text: &str| launcher_of(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(of("mpiexec -n 4 ./app -n 3"), Ok("'mpiexec' '-n' {n}".into()));
-        assert_eq!(
-            of("/opt/mpi/bin/mpirun --mca btl self -np 2 --bind-to core -x A=1 ./app"),
-            Ok("'/opt/mpi/bin/mpirun' '--mca' 'btl' 'self' '-np' {n} '--bind-to' 'core' '-x' 'A=1'".into())
-        );
-        assert_eq!(of("mpirun -c 2 ./app"), Ok("'mpirun' '-c' {n}".into()));
-        assert_eq!(of("srun -c 2 -n 4 ./app"), Ok("'srun' '-c' '2' '-n' {n}".into()));
-        assert_eq!(of("mpiexec -n 4 -hosts a,b ./app"), Ok("'mpiexec' '-n' {n} '-hosts' 'a,b'".into()));
-        // An option without a value is followed by the program.
-        assert_eq!(of("mpiexec -n 4 -l sh -c 'a'"), Ok("'mpiexec' '-n' {n} '-l'".into()));
+        for (command, launcher) in [
+            ("mpiexec -n 4 ./app -n 3", "'mpiexec' '-n' {n}"),
+            (
+                "/opt/mpi/bin/mpirun --mca btl self -np 2 --bind-to core -x A=1 ./app",
+                "'/opt/mpi/bin/mpirun' '--mca' 'btl' 'self' '-np' {n} '--bind-to' 'core' '-x' 'A=1'",
+            ),
+            ("mpirun --map-by node -c 2 ./app", "'mpirun' '--map-by' 'node' '-c' {n}"),
+            (
+                "mpiexec -launcher ssh -hosts a,b -n 4 -l app",
+                "'mpiexec' '-launcher' 'ssh' '-hosts' 'a,b' '-n' {n} '-l'",
+            ),
+            ("srun -c 2 -n 4 --mpi=pmi2 ./app", "'srun' '-c' '2' '-n' {n} '--mpi=pmi2'"),
+            ("srun --ntasks=4 ./app", "'srun' --ntasks={n}"),
+            ("srun -n4 ./app", "'srun' -n{n}"),
+        ] {
+            assert_eq!(of(command).as_deref(), Ok(launcher), "{command}");
+        }
         for (command, why) in [
             ("./run.sh -n 4 ./app", "no launcher that is known"),
             ("mpiexec ./app", "how many ranks"),
@@ -356,6 +462,8 @@ mod tests {
             ("mpiexec -v sh -n 100", "how many ranks"),
             ("mpiexec -n", "how many ranks"),
             ("srun -c 2 ./app", "how many ranks"),
+            ("mpiexec --new-option ./app -n 100", "the option --new-option"),
+            ("mpiexec -wdir o'clock -n 4 ./app", "a quote"),
         ] {
             assert!(of(command).unwrap_err().contains(why), "{command}");
         }

@@ -1,8 +1,9 @@
 //! The bare command: measures the layers that need only this machine, or those of `--over`.
 
-use crate::campaign::method::Signature;
+use crate::campaign::method::{Method, Signature, Terms};
 use crate::campaign::{Campaign, Conditions, conclude};
 use crate::command::Cli;
+use crate::hosts::host::Machines;
 use crate::job::ranks::Ranks;
 use crate::options::output::Format;
 use crate::records::output::{Sink, check_writable, render, write_whole};
@@ -10,6 +11,9 @@ use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
 use crate::verbs::Examples;
 use netdyno_layers::catalogue::{EMBEDDED, Layer};
+use netdyno_measure::reading::Reading;
+use netdyno_measure::record::Found;
+use netdyno_measure::task::{Data, Task};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,8 +36,9 @@ pub const EXAMPLES: &[Examples] = &[(
 /// record and the report in files.
 pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let layers = layers(cli, ranks.as_deref())?;
-    let campaign =
-        Campaign::new(Box::new(Signature), &layers, &Conditions::default(), &cli.measuring, ranks)?;
+    let is_left_open = cli.over.is_empty() && cli.measuring.launcher.is_some();
+    let method = Embedded { is_left_open };
+    let campaign = Campaign::new(Box::new(method), &layers, &Conditions::default(), &cli.measuring, ranks)?;
     let sink = Sink::open(&cli.output)?;
     let kept = kept(cli)?;
     let records = [campaign.run()?];
@@ -59,9 +64,32 @@ fn layers(cli: &Cli, ranks: Option<&Ranks>) -> Result<Vec<Layer>, Fault> {
     if !cli.over.is_empty() {
         return Ok(cli.over.clone());
     }
-    let reaches_others =
-        cli.measuring.peer.is_some() || ranks.is_some_and(|ranks| ranks.machines().number() > 1);
+    // A launcher may reach other hosts, too, which only its first launch tells.
+    let reaches_others = cli.measuring.launcher.is_some()
+        || cli.measuring.peer.is_some()
+        || ranks.is_some_and(|ranks| ranks.machines().number() > 1);
     Ok(EMBEDDED.into_iter().filter(|layer| !(reaches_others && layer.is_of_one_host())).collect())
+}
+
+/// The LogP signature of the layers that need only this machine.
+struct Embedded {
+    /// Whether the layers of one host are measured as well if all processes run on one.
+    is_left_open: bool,
+}
+
+impl Method for Embedded {
+    fn also_measures(&mut self, machines: Machines) -> Vec<Layer> {
+        let is_wanted = |layer: &Layer| self.is_left_open && machines.number() == 1 && layer.is_of_one_host();
+        EMBEDDED.into_iter().filter(is_wanted).collect()
+    }
+
+    fn task(&self, terms: &Terms, before: &[Data]) -> Task {
+        Signature.task(terms, before)
+    }
+
+    fn read(&self, launches: &[Data], terms: &Terms) -> Option<Reading<Found>> {
+        Signature.read(launches, terms)
+    }
 }
 
 /// Returns the files for record and report, checked to be writable. They are in the user's folder, or in

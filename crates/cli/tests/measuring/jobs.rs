@@ -302,15 +302,8 @@ shift
 exec ip netns exec $host sh -c "$*"
 "#;
 
-/// Returns `mpiexec -n PROCS -hosts a,b netdyno …`, started on `a`. Returns `None` for an MPI that cannot be
-/// told how to reach hosts.
-fn job_across(
-    network: &Network,
-    compiler: &Path,
-    folder: &Path,
-    procs: &str,
-    args: &[&str],
-) -> Option<Command> {
+/// Returns the words `mpiexec -hosts a,b`. Returns `None` for an MPI that cannot be told how to reach hosts.
+fn launcher_across(network: &Network, compiler: &Path, folder: &Path) -> Option<Vec<String>> {
     let launcher = launcher(compiler);
     let version = Command::new(&launcher).arg("--version").output().unwrap();
     if !String::from_utf8_lossy(&version.stdout).contains("HYDRA") {
@@ -323,12 +316,58 @@ fn job_across(
     let shell = folder.join("remote-shell");
     std::fs::write(&shell, script.replace("NAME_A", a).replace("NAME_B", b)).unwrap();
     std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o755)).unwrap();
+    let (launcher, shell, hosts) =
+        (launcher.display().to_string(), shell.display().to_string(), format!("{A},{B}"));
+    Some(vec![
+        launcher,
+        "-launcher".into(),
+        "ssh".into(),
+        "-launcher-exec".into(),
+        shell,
+        "-hosts".into(),
+        hosts,
+    ])
+}
+
+/// Returns `mpiexec -n PROCS -hosts a,b netdyno …`, started on `a`.
+fn job_across(
+    network: &Network,
+    compiler: &Path,
+    folder: &Path,
+    procs: &str,
+    args: &[&str],
+) -> Option<Command> {
+    let launcher = launcher_across(network, compiler, folder)?;
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", a]).arg(launcher).args(["-launcher", "ssh", "-launcher-exec"]).arg(shell);
-    command.args(["-hosts", &format!("{A},{B}"), "-n", procs]);
+    command.args(["netns", "exec", network.names().0]).args(launcher).args(["-n", procs]);
     command.arg(env!("CARGO_BIN_EXE_netdyno")).args(args);
     prepare(&mut command, compiler);
     Some(command)
+}
+
+/// The processes on the other host try the addresses of this one.
+#[test]
+fn a_launcher_reaches_across_hosts() {
+    let _alone = alone();
+    let Some(network) = Network::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let Some(words) = launcher_across(&network, &compiler, folder.path()) else { continue };
+        let launcher = format!("{} -n {{n}}", words.join(" "));
+        for verb in
+            [&["logp", "--over", "mpi,am+udp,tcp"][..], &["contention", "--procs", "3", "--over", "udp"]]
+        {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", network.names().0, env!("CARGO_BIN_EXE_netdyno")]).args(verb);
+            command.args(["--launcher", &launcher]).args(LITTLE);
+            prepare(&mut command, &compiler);
+            let record = record(command.output().unwrap());
+            assert_launched(&record, 2);
+            for result in &record.results {
+                assert!(result.parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0), "{}", result.layer);
+            }
+        }
+    }
 }
 
 #[test]

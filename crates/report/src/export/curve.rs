@@ -111,13 +111,19 @@ fn one_layer(results: &[&LayerResult]) -> Result<String, ExportError> {
     }
 }
 
+fn is_between_hosts(result: &LayerResult) -> bool {
+    result.distance.as_deref() == Some("two hosts")
+}
+
 /// Returns what results must have in common, and have not.
 fn differing(results: &[&LayerResult]) -> Option<&'static str> {
     let (first, others) = results.split_first()?;
     type IsSame = fn(&LayerResult, &LayerResult) -> bool;
-    let settings: [(&'static str, IsSame); 6] = [
+    let settings: [(&'static str, IsSame); 8] = [
         ("the way to wait", |a, b| a.wait == b.wait),
         ("their labels", |a, b| a.label == b.label),
+        ("the hosts of their processes", |a, b| is_between_hosts(a) == is_between_hosts(b)),
+        ("the server", |a, b| a.server == b.server),
         ("the library", |a, b| a.library == b.library),
         ("the faults", |a, b| a.faults == b.faults),
         ("the dials", |a, b| a.dials == b.dials),

@@ -142,7 +142,8 @@ impl Plot {
     /// Returns the plot with a linear vertical axis, from 0 to at least `to`.
     fn linear(self, curves: &[Curve], to: f64) -> Self {
         let points = curves.iter().flat_map(|curve| &curve.points);
-        let values = points.flat_map(|p| reach(p.value, p.ci)).chain([to]);
+        let ends = |p: &Point| p.ci.into_iter().flat_map(|ci| [ci.lo, ci.hi]);
+        let values = points.flat_map(|p| ends(p).chain([p.value])).chain([to]);
         Self { y: Scale::linear(values, self.height - BELOW, TOP), ..self }
     }
 

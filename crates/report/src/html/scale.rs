@@ -4,7 +4,7 @@ use netdyno_measure::stats::Interval;
 
 /// The largest number of ticks of a linear axis.
 const TICKS_AT_MOST: usize = 12;
-/// An axis is extended for the ends of an interval up to this factor of its value.
+/// A logarithmic axis is extended for the ends of an interval up to this factor of its value.
 const WIDEST: f64 = 10.0;
 /// No axis exceeds this value, because differences of larger numbers overflow.
 const LARGEST: f64 = 1e290;
@@ -124,7 +124,7 @@ impl Scale {
     }
 }
 
-/// Returns a value and the ends of its interval, as far as an axis shall show them.
+/// Returns a value and the ends of its interval, as far as a logarithmic axis shall show them.
 pub fn reach(value: f64, ci: Option<Interval>) -> impl Iterator<Item = f64> {
     let ci = ci.filter(|_| value > 0.0);
     let (lo, hi) = (ci.map(|ci| ci.lo.max(value / WIDEST)), ci.map(|ci| ci.hi.min(value * WIDEST)));

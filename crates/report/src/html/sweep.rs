@@ -5,7 +5,8 @@ use super::grid::{grid, heads, row};
 use super::parts::{colour, line, pretty, sound};
 use super::plot::{Curve, Plot, Point};
 use crate::sweep::{
-    link, metric, metric_of, of_predicted, sentences, slowdown as of_point, tolerated, value, verdict,
+    link, metric, metric_of, of_predicted, sentences, slope_in_words, slowdown as of_point, tolerated, value,
+    verdict,
 };
 use maud::{Markup, html};
 use netdyno_measure::show::{NONE, Number, Percent};
@@ -63,7 +64,7 @@ fn tolerances(sweep: &Sweep) -> Markup {
     };
     let rows = sweep.dials.iter().map(|swept| {
         let others = [
-            swept.slope.map_or(NONE.into(), |slope| format!("{slope:.4}")),
+            swept.slope.map_or(NONE.into(), |slope| slope_in_words(sweep, swept, slope)),
             of_predicted(swept).map_or(NONE.into(), |share| Percent(share).to_string()),
             tolerated(swept, swept.knee.map(|knee| knee.at)),
         ];

@@ -83,11 +83,14 @@ struct Reach {
 impl Dial<'_> {
     /// Reports that the dial slows the program down. The interval of its slope must show it, which is wrong
     /// for one dial in twenty. In addition all runs at some value must be slower than all runs of the
-    /// unmodified link.
+    /// unmodified link, and some by more than [`MATTERS`].
     fn is_felt(&self) -> bool {
         let slows = self.swept.slope.is_some_and(|slope| (slope < 0.0) == self.sweep.higher_is_better);
         let is_apart = |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.least > 1.0);
-        slows && !is_insignificant(self.swept) && self.swept.points.iter().any(is_apart)
+        let matters =
+            |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.most > 1.0 + MATTERS);
+        let points = &self.swept.points;
+        slows && !is_insignificant(self.swept) && points.iter().any(is_apart) && points.iter().any(matters)
     }
 
     fn last(&self) -> Option<&Point> {

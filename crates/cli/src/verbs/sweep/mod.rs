@@ -417,7 +417,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], began: String) -> Swe
 /// Returns what is known of a dial beside its runs. `is_of_all` tells that the messages of all ranks are dialled.
 fn subject(grid: &Grid, is_of_all: bool) -> SweptDial {
     let counts = match grid.dial.effect() {
-        _ if !is_of_all => Counts::Nothing,
+        _ if !is_of_all => Counts::Unknown,
         Effect::Latency => Counts::Nothing,
         Effect::Overhead(LinkEnd::Sender) | Effect::Gap(LinkEnd::Sender) => Counts::Sent,
         Effect::Overhead(LinkEnd::Receiver) | Effect::Gap(LinkEnd::Receiver) => Counts::Received,
