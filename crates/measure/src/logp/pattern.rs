@@ -40,6 +40,9 @@ const BATCHES_AT_LEAST: usize = 3;
 const POLLS: u32 = 32;
 /// The number of delays timed together.
 const DELAYS: u32 = 256;
+/// The time of these delays without messages, in nanoseconds, if one is not longer. In real time the other process waits for
+/// acknowledgements meanwhile, and takes this one for lost if it is silent for long.
+const DELAYS_NS: f64 = 4e6;
 /// The numbers of passes over the signature: before a figure can count as precise, in a launch without
 /// time, and at most.
 const PASSES_AT_LEAST: usize = 8;
@@ -402,7 +405,7 @@ impl<R: Requester> Launch<'_, R> {
             self.half_window(data, done)?;
             for stream in &mut data.streams {
                 let work = self.delay(stream.d_ns);
-                stream.d_measured_ns.push(self.measured_delay(work));
+                stream.d_measured_ns.push(self.measured_delay(stream.d_ns, work));
                 let done = self.bench.burst(stream.messages, work)?.done;
                 stream.done_ns.push(self.bench.ns(done));
             }
@@ -417,9 +420,11 @@ impl<R: Requester> Launch<'_, R> {
         Ok(())
     }
 
-    /// Returns the measured length of a delay in nanoseconds.
-    fn measured_delay(&mut self, work: Option<Work>) -> f64 {
-        work.map_or(0.0, |work| self.bench.measured_delay(work, DELAYS))
+    /// Returns the measured length of a delay of about `d_ns` in nanoseconds.
+    fn measured_delay(&mut self, d_ns: f64, work: Option<Work>) -> f64 {
+        let most = if self.bench.layer.is_virtual() { f64::INFINITY } else { DELAYS_NS / d_ns };
+        let repeats = most.clamp(1.0, f64::from(DELAYS)) as u32;
+        work.map_or(0.0, |work| self.bench.measured_delay(work, repeats))
     }
 
     fn delay(&self, d_ns: f64) -> Option<Work> {
@@ -429,7 +434,7 @@ impl<R: Requester> Launch<'_, R> {
     /// Measures a batch of each burst of a curve. `done` is the share that was done before.
     fn curve(&mut self, curve: &mut Curve, done: f64) -> Result<(), LayerError> {
         let work = self.delay(curve.d_ns);
-        curve.d_measured_ns.push(self.measured_delay(work));
+        curve.d_measured_ns.push(self.measured_delay(curve.d_ns, work));
         self.bench.batch_of_each(&mut curve.bursts, work, || (self.progress)(done))
     }
 

@@ -128,15 +128,23 @@ fn is_much_cheaper(size: &SizeCosts) -> bool {
 }
 
 /// Reports that registering again is a hit, and that the saving grows in proportion to the pages, over the
-/// three largest sizes.
+/// three largest sizes that are far apart.
 fn grows_with_pages(registration: &Registration) -> Option<bool> {
-    let [.., smallest, middle, largest] = &registration.sizes[..] else { return None };
+    let largest = registration.sizes.last()?;
+    let middle = far_below(registration, largest)?;
+    let smallest = far_below(registration, middle)?;
     let is_hit = largest.again.value_ns? <= HIT * largest.cached.value_ns?;
     let saved = |size: &SizeCosts| Some(size.touched.value_ns? - size.again.value_ns?);
     let pages = |size: &SizeCosts| pages(registration, size);
     let slope = (saved(middle)? - saved(smallest)?) / (pages(middle) - pages(smallest));
     let more = (saved(largest)? - saved(middle)?) / (slope * (pages(largest) - pages(middle)));
     Some(is_hit && slope > 0.0 && (IN_PROPORTION..1.0 / IN_PROPORTION).contains(&more))
+}
+
+/// Returns the largest size that is at most half of another one. The difference of two sizes that are close to each other
+/// is mostly noise.
+fn far_below<'a>(registration: &'a Registration, size: &SizeCosts) -> Option<&'a SizeCosts> {
+    registration.sizes.iter().rev().find(|other| other.size_bytes <= size.size_bytes / 2)
 }
 
 fn huge_pages(registration: &Registration) -> Option<Doubt> {
