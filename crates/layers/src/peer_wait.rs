@@ -94,9 +94,7 @@ impl PeerWait {
         }
         let moved = moved();
         if moved.is_none() || moved == self.moved {
-            return Err(LayerError(format!(
-                "nothing whole has come from the other process for {PEER_TIMEOUT:?}"
-            )));
+            return Err(LayerError(format!("the other process has completed nothing for {PEER_TIMEOUT:?}")));
         }
         (self.began, self.moved) = (Some(Instant::now()), moved);
         Ok(())

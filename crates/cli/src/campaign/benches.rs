@@ -103,25 +103,10 @@ pub fn bench(
             "{layer} needs the launcher of its library: --launcher 'mpiexec -n {{n}}', or start netdyno by it"
         )));
     }
-    if let Some(why) = layer.unavailable() {
-        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
-    }
-    let dials = match layer.takes_dials() {
-        true => DialOptions {
-            settings: vec![conditions.dials.unwrap_or_default()],
-            word: None,
-            profile: conditions.profile.clone(),
-        },
-        false => DialOptions::default(),
-    };
-    let largest = if dials.are_none() { layer.max_size() } else { layer.max_dialled_size() };
-    check_size(layer, size_bytes, largest)?;
-    let (cpus, processors) = (site.cpus.clone(), site.processors);
     let wait = wait.unwrap_or_else(|| polling(site));
-    if !layer.can_wait(wait) {
-        let names: Vec<String> = layer.waits().iter().map(Wait::to_string).collect();
-        return Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))));
-    }
+    check(layer, conditions, measuring, Some(wait))?;
+    let dials = dials_of(layer, conditions);
+    let (cpus, processors) = (site.cpus.clone(), site.processors);
     if share_processors(site) && wait == Wait::Spin {
         return Err(Fault::BadInput(format!(
             "{} processes that spin on {} would wait for each other's time slices: use --wait yield or more processors",
@@ -149,6 +134,55 @@ pub fn bench(
         dials,
         variables: Vec::new(),
     })
+}
+
+/// Checks what is known of the layers before their processes are placed. A launcher may take long for that.
+pub fn check_all(
+    layers: &[Layer],
+    conditions: &Conditions,
+    measuring: &Measuring,
+    named: &[Wait],
+) -> Result<(), Fault> {
+    for &layer in layers.iter().filter(|layer| **layer != Layer::Sim) {
+        for wait in named.iter().copied().map(Some).chain([None]) {
+            check(layer, conditions, measuring, wait)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks what is known of a real layer without the places of its processes.
+fn check(
+    layer: Layer,
+    conditions: &Conditions,
+    measuring: &Measuring,
+    wait: Option<Wait>,
+) -> Result<(), Fault> {
+    if let Some(why) = layer.unavailable() {
+        return Err(Fault::BadInput(format!("the layer {layer} is not available here: {why}")));
+    }
+    let are_none = dials_of(layer, conditions).are_none();
+    let largest = if are_none { layer.max_size() } else { layer.max_dialled_size() };
+    check_size(layer, measuring.size_bytes(), largest)?;
+    match wait.filter(|&wait| !layer.can_wait(wait)) {
+        None => Ok(()),
+        Some(wait) => {
+            let names: Vec<String> = layer.waits().iter().map(Wait::to_string).collect();
+            Err(Fault::BadInput(format!("{layer} cannot {wait}: use --wait {}", names.join(" or "))))
+        }
+    }
+}
+
+/// Returns the dials of a layer, if it takes any.
+fn dials_of(layer: Layer, conditions: &Conditions) -> DialOptions {
+    if !layer.takes_dials() {
+        return DialOptions::default();
+    }
+    DialOptions {
+        settings: vec![conditions.dials.unwrap_or_default()],
+        word: None,
+        profile: conditions.profile.clone(),
+    }
 }
 
 fn check_size(layer: Layer, size_bytes: usize, largest: usize) -> Result<(), Fault> {

@@ -25,7 +25,7 @@ use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
-use benches::{bench, named_waits, openable, waits};
+use benches::{bench, check_all, named_waits, openable, waits};
 use doubts::{
     by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, machines_vary_doubt, other_machines,
     over_time_doubt, placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt,
@@ -148,9 +148,12 @@ impl Campaign {
             TimeProfile::new(&dials, profile, &Own::UNKNOWN, 1.0)
                 .map_err(|error| Fault::BadInput(format!("{option}: {error}")))?;
         }
+        let named = named_waits(measuring)?;
+        if measuring.launcher.is_some() {
+            check_all(layers, conditions, measuring, &named)?;
+        }
         let site = Site::find(layers, measuring, method.procs(), ranks)?;
         let also = method.also_measures(site.machines);
-        let named = named_waits(measuring)?;
         let mut benches = Vec::new();
         for &layer in layers.iter().chain(&also) {
             let waits = waits(layer, &named, &method.also_waits(), &site);
