@@ -98,7 +98,7 @@ pub struct Measuring {
     /// Put the sockets of this host at this address
     ///
     /// Concerns am+udp, vi+udp, global+udp, udp and tcp. The port is the replier's. By default 127.0.0.1, or the address
-    /// that reaches the peer.
+    /// that the peer or the processes of the launcher reach.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = bind, help_heading = HOSTS, hide_short_help = true)]
     pub bind: Option<SocketAddr>,
 

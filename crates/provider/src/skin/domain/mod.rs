@@ -13,6 +13,7 @@ use crate::abi::{
 };
 use crate::links::ViLinks;
 use core::ffi::{c_int, c_uint, c_void};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 #[repr(C)]
@@ -61,7 +62,8 @@ missing! {
 pub fn open(context: Opaque) -> Result<*mut Domain, Errno> {
     let links = ViLinks::open().map_err(|error| {
         // The caller gets a number, which does not say what to do.
-        eprintln!("netdyno provider: {error}");
+        // In one piece, because others write to the same terminal or pipe.
+        let _ = io::stderr().write_all(format!("netdyno provider: {error}\n").as_bytes());
         Errno(abi::ENODEV)
     })?;
     let header = Domain {
