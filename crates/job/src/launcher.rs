@@ -13,8 +13,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Placeholder for the number of processes.
-const NUMBER: &str = "{n}";
+/// Placeholder for the number of processes in the text of a launcher.
+pub const NUMBER: &str = "{n}";
 /// Time in which a launcher must end after its processes have ended.
 const GRACE: Duration = Duration::from_secs(3);
 /// Time in which a launcher must end after SIGTERM.

@@ -85,10 +85,9 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
             swept.linearity.map_or(String::new(), |share| format!("; a line explains {}", Percent(share)));
         let doubtful = if is_insignificant(swept) { ", a slope that cannot be told from 0" } else { "" };
         sentences.push(format!(
-            "{}{interval} {} for each {}{doubtful}{straight}",
+            "{}{interval} {} for each {unit}{doubtful}{straight}",
             exact(slope),
-            sweep.unit,
-            per(swept)
+            sweep.unit
         ));
     }
     if let Some(predicted) = swept.predicted {

@@ -1,5 +1,6 @@
 //! Warnings about the terms of a campaign: its launches, its link, and where its processes ran.
 
+use crate::hosts::host::Machines;
 use crate::launch::bench::Bench;
 use crate::launch::origin::Origin;
 use netdyno_clock::place::Distance;
@@ -110,12 +111,8 @@ pub fn repeated_calls_doubt(layer: Layer, launches: &[Data]) -> Option<Doubt> {
 }
 
 /// Warns about a job on more than two machines, because the record describes only two.
-pub fn other_machines(origin: &Origin) -> Option<Doubt> {
-    let machines = match origin {
-        Origin::Job(ranks) => ranks.machines().number(),
-        Origin::Launcher(placed) => placed.machines().number(),
-        Origin::Children | Origin::Peer(_) | Origin::Server(_) => return None,
-    };
+pub fn other_machines(machines: Machines) -> Option<Doubt> {
+    let machines = machines.number();
     (machines > 2).then(|| {
         let text = format!("the job has {machines} machines, of which two are described here");
         Doubt::new("more_machines", text)

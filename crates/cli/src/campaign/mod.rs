@@ -243,7 +243,7 @@ impl Campaign {
         self.method.notes().iter().for_each(|text| note(text));
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
-        doubts.extend(other_machines(&self.site.origin));
+        doubts.extend(other_machines(self.site.machines));
         let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
         match interrupted {
             Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),

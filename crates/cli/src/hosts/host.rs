@@ -36,9 +36,9 @@ pub enum Machines {
 }
 
 impl Machines {
-    /// Returns the machines with these identifiers.
-    pub fn of<'a>(identifiers: impl IntoIterator<Item = &'a str>) -> Self {
-        let different: BTreeSet<&str> = identifiers.into_iter().collect();
+    /// Returns the machines of these hosts.
+    pub fn of(hosts: &[Host]) -> Self {
+        let different: BTreeSet<&str> = hosts.iter().map(|host| &host.machine[..]).collect();
         match different.len() {
             0 => Self::This,
             1 if different.contains(&machine::name()[..]) => Self::This,
@@ -62,10 +62,14 @@ mod tests {
 
     #[test]
     fn machines_are_told_apart() {
+        let of = |machines: &[&str]| {
+            let host = |machine: &&str| Host { machine: (*machine).into(), cpus: Vec::new(), near: None };
+            Machines::of(&machines.iter().map(host).collect::<Vec<_>>())
+        };
         let here = machine::name();
-        assert_eq!(Machines::of([]), Machines::This);
-        assert_eq!(Machines::of([&here[..], &here]), Machines::This);
-        assert_eq!(Machines::of(["another", "another"]), Machines::Another);
-        assert_eq!(Machines::of([&here[..], "another", &here]), Machines::Several(2));
+        assert_eq!(of(&[]), Machines::This);
+        assert_eq!(of(&[&here, &here]), Machines::This);
+        assert_eq!(of(&["another", "another"]), Machines::Another);
+        assert_eq!(of(&[&here, "another", &here]), Machines::Several(2));
     }
 }

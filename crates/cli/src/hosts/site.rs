@@ -157,7 +157,7 @@ impl Site {
         let interrupt = Interrupt::catch()?;
         let scouts = Scouts::start(launcher, procs.unwrap_or(2), ip, &interrupt)?;
         let bind = SocketAddr::new(scouts.ip, measuring.bind.map_or(0, |bind| bind.port()));
-        let machines = Machines::of(scouts.hosts.iter().map(|host| &host.machine[..]));
+        let machines = Machines::of(&scouts.hosts);
         check_reach(layers, machines)?;
         let cpus = match named(measuring, procs, scouts.hosts.len())? {
             None => free(&scouts.hosts, procs)?,

@@ -78,7 +78,7 @@ impl Ranks {
 
     /// Returns the machines.
     pub fn machines(&self) -> Machines {
-        Machines::of(self.hosts.iter().map(|host| &host.machine[..]))
+        Machines::of(&self.hosts)
     }
 
     /// Returns the first rank on another machine than rank 0.

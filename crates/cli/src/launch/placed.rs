@@ -20,6 +20,6 @@ pub struct Placed {
 impl Placed {
     /// Returns the machines of the processes.
     pub fn machines(&self) -> Machines {
-        Machines::of(self.hosts.iter().map(|host| &host.machine[..]))
+        Machines::of(&self.hosts)
     }
 }

@@ -10,6 +10,7 @@ use crate::terminal::interrupt::Interrupt;
 use crate::terminal::voice::note;
 use clap::Args;
 use netdyno_apparatus_fi::page::{Plan, read_own, spell_own};
+use netdyno_job::launcher::NUMBER;
 use netdyno_measure::record::LayerResult;
 use netdyno_protocol::dial::parameters::{Dials, EffectiveParameters, Own};
 use netdyno_protocol::dial::setting::Setting;
@@ -20,8 +21,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Placeholder for the number of ranks in a launcher's text.
-const NUMBER: &str = "{n}";
 /// Launchers of MPI programs that take `-n` and the number of ranks.
 const LAUNCHERS: &[&str] = &[
     "mpiexec",
