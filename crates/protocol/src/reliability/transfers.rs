@@ -136,7 +136,7 @@ pub struct Asked {
     pub range: Range,
     /// Whether the memory is registered, if the peer asks that.
     pub has: Option<bool>,
-    /// The bytes of memory that the answer has; none if the get will be refused.
+    /// The bytes of memory that the answer has, on a dialled link; none if the get will be refused.
     pub bytes: usize,
 }
 

@@ -6,7 +6,8 @@ use crate::dial::timing::Departed;
 use crate::frame::datagram::{Datagram, Kind};
 use crate::reliability::congestion::Controller;
 use crate::reliability::holding::{Held, Released, What};
-use crate::reliability::transfers::{Memories, Stray};
+use crate::reliability::transfers::{Asked, Memories, Step, Stray};
+use alloc::vec::Vec;
 
 impl<C: Controller> Connection<C> {
     /// Returns the number of messages that have arrived and are not due.
@@ -67,7 +68,15 @@ impl<C: Controller> Connection<C> {
                 (What::Message(copy), size_of_val(&words[..word_count.into()]) + payload.len())
             }
             _ => match self.place(datagram, memories) {
-                Ok(Some(step)) => (What::Step(step), step.len()),
+                Ok(Some(mut step)) => {
+                    // The departure of the answer depends on its bytes, and is stamped before they are read.
+                    if let Step::Asked(Asked { range, has: None, bytes }) = &mut step
+                        && memories.read(range, 0, 0, &mut Vec::new())
+                    {
+                        *bytes = range.len as usize;
+                    }
+                    (What::Step(step), step.len())
+                }
                 Ok(None) => {
                     // A long transfer must not look like silence.
                     self.heard_ns = self.received_ns;

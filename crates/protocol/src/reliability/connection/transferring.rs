@@ -9,7 +9,6 @@ use crate::reliability::congestion::Controller;
 use crate::reliability::transfers::{
     Arrival, Asked, Event, Memories, Step, Store, Stored, Stray, Turn, Waiting,
 };
-use alloc::vec::Vec;
 
 impl<C: Controller> Connection<C> {
     /// Sends a request with `len` bytes for the peer's `memory`, from `offset` on. Returns the number under
@@ -131,9 +130,8 @@ impl<C: Controller> Connection<C> {
             }
             Kind::Get => {
                 let (range, _) = leading_range()?;
-                let is_there = memories.read(&range, 0, 0, &mut Vec::new());
-                let bytes = if is_there { range.len as usize } else { 0 };
-                return Ok(Some(Step::Asked(Asked { range, has: None, bytes })));
+                // Its memory is examined in its turn to be answered: what is asked first may be refused last.
+                return Ok(Some(Step::Asked(Asked { range, has: None, bytes: 0 })));
             }
             Kind::Attach => {
                 let number = u32::try_from(words[0]).map_err(|_| Stray)?;

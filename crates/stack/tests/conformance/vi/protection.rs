@@ -1,7 +1,7 @@
 //! Memory protection. A descriptor that names memory which its VI may not use fails, or is flushed with
 //! the VI. Other connections go on.
 
-use super::end::{End, connect, failed, pair, wait_for, work};
+use super::end::{End, LONGEST, connect, failed, pair, wait_for, work};
 use crate::common::Transport;
 use netdyno_stack::vi::*;
 
@@ -102,6 +102,42 @@ pub fn memory_of_the_peers_that_may_not_be_used_is_not_touched(transport: &Trans
         let told = [AsyncError::RdmawProt, AsyncError::RdmarProt][usize::from(is_read)];
         assert_eq!([0, 1].map(|at| failed(&mut ends, at)), [AsyncError::ConnLost, told]);
         assert!(ends[1].read(0, LEN) == [3; LEN] && ends[0].read(0, LEN) == [5; LEN]);
+        exchange(&mut ends, bystanders);
+    }
+}
+
+/// Reads whose bytes are still on their way when a denied one arrives are served first.
+pub fn a_denied_read_leaves_the_reads_before_it_alone(transport: &Transport) {
+    let (mut ends, bystanders) = pair(transport, Level::Reception);
+    let len = LONGEST as usize;
+    for nth in 0..3 {
+        let [ours, theirs] = connected(&mut ends);
+        let received = ends[1].receive_into(theirs, len, 10);
+        let here = ends[1].remote(0);
+        let denied = Remote { handle: useless(&mut ends[1])[nth], ..here };
+        ends[0].write(0, &vec![5; 2 * len + LEN]);
+        ends[1].write(0, &vec![3; len]);
+        let reads = [(0, len, here), (len, len, here), (2 * len, LEN, denied)];
+        for (at, len, remote) in reads {
+            let segment = ends[0].segment(at, len);
+            ends[0].post(ours, Side::Send, &work(Operation::Read(remote), &[segment]));
+        }
+        let behind = ends[0].send_from(ours, 0, 10);
+        for _ in 0..2 {
+            let read = wait_for(&mut ends, 0, ours, Side::Send).completion;
+            assert_eq!(
+                (read.len, read.status),
+                (LONGEST, Status::OP_READ.with(Status::DONE)),
+                "denied: {nth}"
+            );
+        }
+        let completion = wait_for(&mut ends, 0, ours, Side::Send).completion;
+        assert!(completion.status.has(Status::RDMA_PROT_ERROR), "{completion:?}");
+        // A message may overtake a read in front of it. It says so if it did.
+        assert_eq!([0, 1].map(|at| failed(&mut ends, at)), [AsyncError::ConnLost, AsyncError::RdmarProt]);
+        let has_arrived = !ends[1].completion(received).status.is_error();
+        assert!(has_arrived || ends[0].completion(behind).status.is_error());
+        assert!(ends[0].read(0, 2 * len) == vec![3; 2 * len] && ends[0].read(2 * len, LEN) == [5; LEN]);
         exchange(&mut ends, bystanders);
     }
 }

@@ -67,6 +67,7 @@ impl Link {
     #[inline]
     fn take(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Taken> {
         match code {
+            WHOLE if self.has_to_wait(nic, words) => return Some(Taken::Nothing),
             WHOLE | WRITE | BESIDE | BEGINS => self.take_head(nic, code, words)?,
             LENT => return self.take_lent(nic, words),
             OF_MESSAGE => self.take_piece(nic, words)?,
@@ -78,6 +79,16 @@ impl Link {
             _ => return None,
         }
         Some(Taken::Whole)
+    }
+
+    /// Returns whether a slot has an RDMA read that will be refused while earlier ones are being served. It waits for
+    /// them, because its refusal ends the connection.
+    #[inline]
+    fn has_to_wait(&self, nic: &Nic, words: &[u64; lane::WORDS]) -> bool {
+        !self.serving.is_empty()
+            && head_of(words).is_some_and(|(head, _)| {
+                matches!(head.kind, Kind::Read { .. }) && nic.would_refuse(self.vi, &head)
+            })
     }
 
     #[inline]
