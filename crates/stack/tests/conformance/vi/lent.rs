@@ -1,8 +1,8 @@
 //! Zero-copy: the peer copies a message directly from memory that the sender's provider has allocated.
 
 use super::end::{End, drive, pair, wait_for, work};
-use crate::common::Transport;
 use crate::common::process::in_own_process;
+use crate::common::{Deadline, TIMEOUT, Transport};
 use netdyno_stack::vi::*;
 
 const LONG: usize = 100_000;
@@ -31,6 +31,35 @@ pub fn a_long_message_is_complete_when_the_peer_has_copied_it(transport: &Transp
         }
         assert!(ends[1].read(0, LONG) == vec![7; LONG]);
     }
+}
+
+/// The peer takes both messages and then calls nothing for a while.
+pub fn a_short_send_behind_a_long_one_does_not_wait_for_the_peers_next_call(transport: &Transport) {
+    let (mut ends, [ours, theirs]) = pair(transport, Level::Delivery);
+    for _ in 0..3 {
+        let lens = [10, LONG, 10, 10];
+        for len in lens {
+            ends[1].receive_into(theirs, 0, len);
+            ends[0].send_from(ours, 0, len);
+            drive_one(&mut ends[1], theirs, Side::Receive);
+        }
+        for _ in lens {
+            drive_one(&mut ends[0], ours, Side::Send);
+        }
+    }
+}
+
+/// Waits for a completion at one end, while the other calls nothing.
+fn drive_one(end: &mut End, vi: ViHandle, side: Side) {
+    let deadline = Deadline::after(TIMEOUT);
+    let completed = loop {
+        if let Some(completed) = end.done(vi, side) {
+            break completed;
+        }
+        end.progress();
+        deadline.check("a completion at one end");
+    };
+    assert!(!status(completed).is_error());
 }
 
 /// Messages that the peer has not copied when the connection ends do not arrive. The sender has its

@@ -81,6 +81,7 @@ mod over_lent {
     tests! { vi over LENT =>
         lent:
             a_long_message_is_complete_when_the_peer_has_copied_it,
+            a_short_send_behind_a_long_one_does_not_wait_for_the_peers_next_call,
             nothing_comes_from_memory_that_was_given_back, memory_comes_and_goes,
             writes_are_checked_by_whoever_has_the_memory;
     }

@@ -155,7 +155,8 @@ impl Link {
     fn tell_if_due(&mut self) -> bool {
         self.idle = 0;
         // A refused message is not confirmed.
-        let is_due = !self.has_refused && (self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER);
+        let taken = self.reader.taken();
+        let is_due = !self.has_refused && (taken <= self.awaited_until || taken - self.told >= TOLD_AFTER);
         if is_due {
             self.tell_taken();
         }
@@ -192,6 +193,8 @@ impl Link {
 
     /// Copies a part of a message directly out of the peer's memory.
     fn take_lent(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<Taken> {
+        // The sends of the messages behind it in the ring complete no earlier than its own.
+        self.awaited_until = self.awaited_until.max(self.reader.taken() + lane::LINES as u64);
         let (head, at, memory, offset) = match self.placing.take() {
             Some(Placing { head, at, source: Source::Lent { memory, offset } }) => (head, at, memory, offset),
             Some(Placing { source: Source::Pieces { .. }, .. }) => return None,
@@ -213,7 +216,6 @@ impl Link {
                 match nic.arrive(self.vi, &head) {
                     Arrival::Serve => return None,
                     Arrival::Drop => {
-                        self.is_awaited = true;
                         return Some(Taken::Whole);
                     }
                     Arrival::Refuse(refusal) => {
@@ -225,7 +227,6 @@ impl Link {
             }
         };
         let len = (head.len - at).min(LENT_AT_ONCE);
-        self.is_awaited = true;
         if !self.find_places(nic, &head, at, len) {
             return Some(Taken::Whole);
         }
@@ -367,7 +368,6 @@ impl Link {
     }
 
     pub(super) fn tell_taken(&mut self) {
-        self.is_awaited = self.level == Level::Reception;
         self.told = self.reader.taken();
         // Release: the bytes were copied out of the buffer before this store.
         self.ours(TAKEN).store(self.told, Ordering::Release);
