@@ -74,6 +74,9 @@ pub(super) struct Agent {
     peers: HashMap<u64, Peer>,
     /// Accepted sockets that have sent nothing yet, the oldest first.
     silent: VecDeque<u64>,
+    /// Listening sockets that may have more to accept. The kernel tells of each request once, so that a process
+    /// without free descriptors does not spin.
+    unaccepted: Vec<u64>,
 }
 
 impl Agent {
@@ -87,6 +90,7 @@ impl Agent {
             places: HashMap::new(),
             peers: HashMap::new(),
             silent: VecDeque::new(),
+            unaccepted: Vec::new(),
         })
     }
 
@@ -101,8 +105,8 @@ impl Agent {
         self.next
     }
 
-    fn watch(&self, fd: BorrowedFd<'_>, id: u64) -> Result<(), Errno> {
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), epoll::EventFlags::IN)
+    fn watch(&self, fd: BorrowedFd<'_>, id: u64, flags: epoll::EventFlags) -> Result<(), Errno> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(id), flags)
     }
 
     /// Starts to accept requests at a discriminator.
@@ -152,7 +156,7 @@ impl Agent {
         bind(&fd, &self.name(discriminator)?)?;
         listen(&fd, BACKLOG)?;
         if let Some(place) = self.places.get(discriminator) {
-            self.watch(fd.as_fd(), place.id)?;
+            self.watch(fd.as_fd(), place.id, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
         }
         Ok(fd)
     }
@@ -182,7 +186,7 @@ impl Agent {
             return Err(Errno::MFILE);
         }
         let id = self.number();
-        self.watch(fd.as_fd(), id)?;
+        self.watch(fd.as_fd(), id, epoll::EventFlags::IN)?;
         self.peers.insert(id, Peer { fd, pid });
         Ok(Conn(id))
     }
@@ -225,6 +229,9 @@ impl Agent {
     /// Receives all events since the last call.
     pub(super) fn hear(&mut self, heard: &mut VecDeque<Heard>) {
         self.take_places();
+        for id in std::mem::take(&mut self.unaccepted) {
+            self.admit_all(id);
+        }
         let mut events = [MaybeUninit::uninit(); 64];
         let ready = match epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect::<Vec<_>>(),
@@ -243,7 +250,18 @@ impl Agent {
         let Some(place) = self.places.values().find(|place| place.id == id) else { return };
         let Some(fd) = &place.fd else { return };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let come: Vec<OwnedFd> = (0..AT_ONCE).map_while(|_| accept_with(fd, flags).ok()).collect();
+        let mut come = Vec::new();
+        let mut is_emptied = false;
+        while !is_emptied && come.len() < AT_ONCE {
+            match accept_with(fd, flags) {
+                Ok(fd) => come.push(fd),
+                Err(Errno::AGAIN) => is_emptied = true,
+                Err(_) => break,
+            }
+        }
+        if !is_emptied {
+            self.unaccepted.push(id);
+        }
         for fd in come {
             // A peer that may not connect finds its socket closed.
             if let Ok(conn) = self.check(&fd).and_then(|pid| self.admit(fd, pid)) {
@@ -253,6 +271,12 @@ impl Agent {
         while self.silent.len() > MOST_SILENT {
             self.silent.pop_front().map(|id| self.peers.remove(&id));
         }
+    }
+
+    /// Returns whether requests may wait that the descriptor does not tell of, because this process has no free
+    /// descriptors. The next [`Agent::hear`] tries again.
+    pub(super) fn has_unaccepted(&self) -> bool {
+        !self.unaccepted.is_empty()
     }
 
     /// Receives the messages of one peer.
@@ -294,7 +318,7 @@ impl Agent {
     /// # Errors
     /// Returns an error if the system refuses.
     pub(super) fn watch_other(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-        self.watch(fd, OTHER)
+        self.watch(fd, OTHER, epoll::EventFlags::IN)
     }
 
     /// Returns the descriptor that becomes readable when there is an event.

@@ -228,11 +228,11 @@ impl Sharing {
     }
 
     /// Returns the time until the provider tries again to find a holder, or to be found as one: the
-    /// previous holder may still own the name.
+    /// previous holder may still own the name, or this process may have no descriptor left to answer.
     pub fn until_due(&self) -> Duration {
         match self.part {
             Part::Seeking { again } => again.saturating_duration_since(Instant::now()),
-            Part::Holder(_) if !self.agent.has_place(&self.name) => SEEK_AGAIN,
+            Part::Holder(_) if !self.agent.has_place(&self.name) || self.agent.has_unaccepted() => SEEK_AGAIN,
             Part::Guest(_) if !self.untold.is_empty() => TELL_AGAIN,
             Part::Holder(_) | Part::Guest(_) => Duration::MAX,
         }

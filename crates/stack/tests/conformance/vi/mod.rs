@@ -1,6 +1,7 @@
 //! Virtual Interfaces: the suites, the transports that they run over, and tests of one wire.
 
 mod connecting;
+mod descriptors;
 mod end;
 mod ending;
 mod flags;
@@ -73,6 +74,9 @@ mod over_shm {
     suites!(SHM);
     flags!(SHM);
     protection!(SHM);
+    tests! { vi over SHM =>
+        descriptors: it_sleeps_and_answers_later;
+    }
 }
 mod over_lent {
     suites!(LENT);
