@@ -21,6 +21,10 @@ pub fn interrupted_doubt(signal: i32, launches: usize) -> Doubt {
     Doubt::new("interrupted", text)
 }
 
+pub fn failed_doubt(error: &str, launches: usize) -> Doubt {
+    Doubt::new("failed", format!("a launch failed after {launches} of each layer: {error}"))
+}
+
 pub fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
     let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
     (launches < asked_for).then(|| Doubt::new("fewer_launches", text))

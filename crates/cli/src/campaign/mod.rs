@@ -27,9 +27,9 @@ use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
 use benches::{bench, check_all, named_waits, openable, waits};
 use doubts::{
-    by_kernel_doubt, dials_doubt, faults_doubt, interrupted_doubt, machines_vary_doubt, other_machines,
-    over_time_doubt, placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt,
-    too_few_doubt,
+    by_kernel_doubt, dials_doubt, failed_doubt, faults_doubt, interrupted_doubt, machines_vary_doubt,
+    other_machines, over_time_doubt, placement_doubt, repeated_calls_doubt, same_processes_doubt,
+    server_doubt, too_few_doubt,
 };
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
@@ -56,7 +56,7 @@ const LAUNCHES_PER_LOOK: usize = 3;
 const LONGEST_LAUNCH: Duration = Duration::from_millis(1200);
 /// Maximum number of repeats of a launch whose processors were moved.
 const REPEATS: usize = 2;
-/// Minimum number of launches of each layer for a result of an interrupted run.
+/// Minimum number of launches of each layer for a result of a run that ended early.
 const LAUNCHES_WORTH_WRITING: usize = 3;
 
 /// The artificial conditions of a measurement.
@@ -88,20 +88,35 @@ pub struct Variant {
 /// Measures with `method` and writes the record. Checks that the output is writable before it measures
 /// anything. `ranks` is the job in which this command runs, if any.
 pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
+    let sink = Sink::open(&args.output)?;
     let profile = args.profile.as_deref().map(profiles::read).transpose()?;
     let conditions = Conditions { truth: args.truth, faults: args.faults, dials: args.dials, profile };
     let mut campaign = Campaign::new(method, &args.over, &conditions, &args.measuring, ranks)?;
     args.label.iter().try_for_each(|label| campaign.label(label))?;
-    let sink = Sink::open(&args.output)?;
     let record = campaign.run()?;
     sink.write(&record)?;
     conclude(&record)
 }
 
-/// Returns the final status after a record was written: `Fault::CutShort` if a signal ended the run early.
+/// Why a run ended before its time.
+enum Early {
+    /// The number of a signal.
+    Signal(i32),
+    /// The error of a launch.
+    Failed(String),
+}
+
+/// Returns the final status after a record was written: `Fault::CutShort` if a signal ended the run early,
+/// `Fault::Failed` if a launch failed.
 pub fn conclude(record: &Record) -> Result<(), Fault> {
     let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
-    record.interrupted.map_or(Ok(()), |_| Err(Fault::CutShort { launches }))
+    match (record.interrupted, &record.failed) {
+        (Some(_), _) => Err(Fault::CutShort { launches }),
+        (None, Some(error)) => {
+            Err(Fault::Failed(format!("{error}; wrote the result of the {launches} launches before")))
+        }
+        (None, None) => Ok(()),
+    }
 }
 
 /// A measurement whose options have been checked.
@@ -238,15 +253,16 @@ impl Campaign {
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let asked_for = usize::from(self.measuring.launches);
         let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
-        let interrupted = self.measure(&mut runs, &schedule, &interrupt)?;
+        let early = self.measure(&mut runs, &schedule, &interrupt)?;
         // The notes are printed only now, so that an error of the measurement is the only line.
         self.method.notes().iter().for_each(|text| note(text));
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(self.site.machines));
         let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
-        match interrupted {
-            Some(signal) => doubts.push(interrupted_doubt(signal, fewest)),
+        match &early {
+            Some(Early::Signal(signal)) => doubts.push(interrupted_doubt(*signal, fewest)),
+            Some(Early::Failed(error)) => doubts.push(failed_doubt(error, fewest)),
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
         doubts.extend(over_time_doubt(schedule.passed(Instant::now())));
@@ -255,6 +271,11 @@ impl Campaign {
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         let spin_times = SpinTimes::of(&results, spin_ns, self.measuring.confidence);
+        let (interrupted, failed) = match early {
+            Some(Early::Signal(signal)) => (Some(signal), None),
+            Some(Early::Failed(error)) => (None, Some(error)),
+            None => (None, None),
+        };
         Ok(Record {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -268,25 +289,29 @@ impl Campaign {
             spin_times,
             paper: None,
             interrupted,
+            failed,
             doubts,
         })
     }
 
     /// Launches the layers, round after round, until the figures are precise or the time is up. Returns the
-    /// signal that ended the rounds early, if every layer has enough launches for a result by then.
+    /// signal or the error that ended the rounds early, if every layer has enough launches for a result by then.
     fn measure(
         &self,
         runs: &mut [Run<'_>],
         schedule: &Schedule,
         interrupt: &Interrupt,
-    ) -> Result<Option<i32>, Fault> {
+    ) -> Result<Option<Early>, Fault> {
         let asked_for = usize::from(self.measuring.launches);
         let progress = Progress::limited();
         let mut rounds = 0;
         loop {
             let began = Instant::now();
             match self.round(rounds, runs, schedule, interrupt, &progress) {
-                Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => return Ok(Some(signal)),
+                Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => {
+                    return Ok(Some(Early::Signal(signal)));
+                }
+                Err(Fault::Failed(error)) if is_worth_writing(runs) => return Ok(Some(Early::Failed(error))),
                 other => other?,
             }
             rounds += 1;

@@ -66,8 +66,8 @@ pub fn confidence(text: &str) -> Result<f64, String> {
 pub fn max_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text)
         .map_err(|_| "not a time with a unit, as in 30s or 2min".to_owned())?;
-    let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
-    if range.contains(&time) { Ok(time) } else { Err("must be from 1s to 1day".into()) }
+    let range = Duration::from_millis(100)..=Duration::from_secs(86_400);
+    if range.contains(&time) { Ok(time) } else { Err("must be from 100ms to 1day".into()) }
 }
 
 /// Parses the local address of sockets; port 0 stands for any port.

@@ -38,8 +38,8 @@ pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let layers = layers(cli, ranks.as_deref())?;
     let is_left_open = cli.over.is_empty() && cli.measuring.launcher.is_some();
     let method = Embedded { is_left_open };
-    let campaign = Campaign::new(Box::new(method), &layers, &Conditions::default(), &cli.measuring, ranks)?;
     let sink = Sink::open(&cli.output)?;
+    let campaign = Campaign::new(Box::new(method), &layers, &Conditions::default(), &cli.measuring, ranks)?;
     let kept = kept(cli)?;
     let records = [campaign.run()?];
     if let Some([record_file, report_file]) = &kept {

@@ -110,7 +110,7 @@ fn a_server_on_another_host_is_measured() {
     {
         let served = Served::start(network.on_b(&["serve", "--over", layer, "--bind", bind]));
         let server = served.announcement().split("--connect ").nth(1).unwrap().lines().next().unwrap();
-        let few = ["--launches", "1", "--max-time", "1s", "--wait", "block", "--format", "json"];
+        let few = ["--launches", "1", "--max-time", "300ms", "--wait", "block", "--format", "json"];
         let args = [&["logp", "--over", layer, "--connect", server], &few[..]].concat();
         let record = record(network.on_a(&args).output().unwrap());
         let result = &record.results[0];

@@ -26,7 +26,7 @@ impl Drop for Killed {
 
 /// Returns the result of a short measurement of the server.
 fn measured(verb: &str, layer: &str, server: &str, more: &[&str]) -> LayerResult {
-    let args = [verb, "--over", layer, "--connect", server, "--launches", "1", "--max-time", "1s"];
+    let args = [verb, "--over", layer, "--connect", server, "--launches", "1", "--max-time", "300ms"];
     let output = run(&[&args[..], more, &["--wait", "block", "--format", "json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let Record { mut results, .. } = read_record(&String::from_utf8(output.stdout).unwrap());
@@ -161,7 +161,7 @@ fn grpc_is_measured_by_every_verb_of_requests() {
         [("logp", &[][..]), ("bulk", &["--largest", "64KiB"]), ("contention", &["--procs", "3"])]
     {
         for wait in ["yield", "block"] {
-            let args = [verb, "--over", "grpc", "--launches", "1", "--max-time", "1s", "--wait", wait];
+            let args = [verb, "--over", "grpc", "--launches", "1", "--max-time", "300ms", "--wait", wait];
             let result = record(&[&args[..], more].concat()).results.remove(0);
             assert_eq!((&*result.layer, &*result.wait), ("grpc", wait));
             assert!(result.parameters.rtt.value_ns.unwrap() > 0.0, "{verb}");

@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 
 /// The ways to wait that are asked of each layer.
 const WAYS: [&str; 3] = ["yield", "block", "spin:20us"];
-const FEW: [&str; 6] = ["--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
+const FEW: [&str; 6] = ["--launches", "1", "--max-time", "300ms", "--largest", "1KiB"];
 
 /// Returns a command that keeps its built plugins in `folder`.
 fn completion(folder: &Path, args: &[&str]) -> Command {
@@ -220,7 +220,7 @@ fn the_best_time_to_spin_is_looked_for() {
     let folder = tempfile::tempdir().unwrap();
     let spins = ["spin:1us", "spin:3us", "spin:10us", "spin:30us", "spin:100us"];
     let args = ["completion", "--format", "json", "--over", "udp", "--best-spin", "--largest", "1KiB"];
-    let short = ["--launches", "6", "--max-time", "4s"];
+    let short = ["--launches", "6", "--max-time", "1s"];
     let output = netdyno(&[&args[..], &short].concat()).output().unwrap();
     let found = record(&output);
     let waits: Vec<&str> = found.results.iter().map(|result| &result.wait[..]).collect();

@@ -68,6 +68,12 @@ fn kill_at_random(layers: &[&str], times: u64) {
             workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()),
             "{layer}: a worker is left"
         );
+        // Launches before this one may have been enough for a result.
+        if let Ok(text) = fs::read_to_string(&out) {
+            let record = Record::from_json(&text).unwrap();
+            assert!(record.failed.is_some_and(|error| stderr.contains(&error)), "{layer}: {stderr}");
+            fs::remove_file(&out).unwrap();
+        }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{layer}: a file is left");
     }
 }
@@ -76,7 +82,7 @@ fn kill_at_random(layers: &[&str], times: u64) {
 fn a_killed_peer_is_reported() {
     let _alone = alone();
     // `./check --full` has more.
-    let kills = std::env::var("NETDYNO_KILLS").map_or(25, |kills| kills.parse().unwrap());
+    let kills = std::env::var("NETDYNO_KILLS").map_or(14, |kills| kills.parse().unwrap());
     kill_at_random(&["am+shm"], kills);
     kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"], kills / 2);
 }
@@ -204,6 +210,40 @@ fn ctrl_c_after_three_launches_writes_what_there_is() {
         assert!((3..1000).contains(&record.results[0].launches_in_all()));
         assert!(record.results[0].parameters.rtt.value_ns.is_some());
     }
+}
+
+/// A launch that fails does not take those before it along.
+#[test]
+fn a_process_that_is_killed_after_three_launches_leaves_their_result() {
+    let _beside = beside();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result.json");
+    let args = ["logp", "--over", "am+shm", "--max-time", "90s", "--launches", "1000", "--wait", "yield"];
+    let mut command = netdyno(&args);
+    command.arg("--out").arg(&out).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut workers = after_launches(&mut child, THREE_KEPT);
+    let until = Instant::now() + Duration::from_secs(60);
+    // A worker that is killed as it ends has its data written already. The next launch has others.
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "no kill was noticed");
+        if let Some(worker) = workers.first() {
+            signal(Signal::KILL, *worker);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        workers = workers_of(child.id());
+    }
+    let output = child.wait_with_output().unwrap();
+    let record = Record::from_json(&fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let error = record.failed.unwrap();
+    assert!(error.contains("was killed by signal 9"), "{error}");
+    assert!(stderr.contains(&format!("{error}; wrote the result of ")), "{stderr}");
+    assert!(record.doubts.iter().any(|doubt| doubt.name == "failed"));
+    assert!((3..1000).contains(&record.results[0].launches_in_all()));
+    assert!(record.results[0].parameters.rtt.value_ns.is_some());
 }
 
 /// After the command is killed, only the kernel can end the workers.

@@ -32,7 +32,7 @@ fn address(served: &Served) -> SocketAddr {
 
 /// Returns the arguments of a short measurement with a peer.
 fn measuring<'a>(peer: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let short = ["logp", "--wait", "block", "--launches", "1", "--max-time", "1s", "--peer", peer];
+    let short = ["logp", "--wait", "block", "--launches", "1", "--max-time", "300ms", "--peer", peer];
     [&short[..], more].concat()
 }
 
@@ -93,7 +93,8 @@ fn every_size_is_measured_between_hosts() {
     let _beside = beside();
     let served = served();
     let peer = address(&served).to_string();
-    let every_size = ["bulk", "--wait", "block", "--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
+    let every_size =
+        ["bulk", "--wait", "block", "--launches", "1", "--max-time", "300ms", "--largest", "1KiB"];
     let between = ["--over", "tcp,am+udp,vi+udp", "--format", "json", "--peer", &peer];
     let output = netdyno(&[&every_size[..], &between].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(60);
 const WORK: Duration = Duration::from_millis(200);
 /// Arguments of a short measurement.
 const LITTLE: [&str; 10] =
-    ["--wait", "yield", "--launches", "2", "--max-time", "4s", "--precision", "0.5", "--format", "json"];
+    ["--wait", "yield", "--launches", "2", "--max-time", "1s", "--precision", "0.5", "--format", "json"];
 
 /// Returns a job with `procs` processes of the command.
 fn job(compiler: &Path, procs: &str, args: &[&str]) -> Command {

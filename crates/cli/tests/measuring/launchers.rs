@@ -14,7 +14,7 @@ fn launcher(script: &str) -> String {
 
 /// Returns the arguments of a short measurement with a launcher.
 fn measuring<'a>(launcher: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let short = ["--wait", "yield", "--launches", "1", "--max-time", "1s", "--launcher", launcher];
+    let short = ["--wait", "yield", "--launches", "1", "--max-time", "300ms", "--launcher", launcher];
     [more, &short[..]].concat()
 }
 
@@ -36,6 +36,17 @@ fn a_launcher_starts_pairs_and_many() {
                 .iter()
                 .all(|result| result.launches() > 0 && result.parameters.rtt.value_ns.is_some())
         );
+    }
+}
+
+/// On a cluster, a launcher may wait in a queue.
+#[test]
+fn no_launcher_is_started_if_the_result_cannot_be_written() {
+    let _beside = beside();
+    let script = launcher("echo the launcher was started >&2; exit 7");
+    for verb in [&["logp", "--over", "udp"][..], &["--over", "udp"], &["paper", "speight-5"]] {
+        let line = error_of(&[verb, &["--launcher", &script, "--out", "/nowhere/x.json"]].concat(), 2);
+        assert!(line.contains("/nowhere/x.json"), "{line}");
     }
 }
 

@@ -20,7 +20,7 @@ fn real_layers_are_measured_interleaved() {
         "--launches",
         "2",
         "--max-time",
-        "2s",
+        "1s",
         "--wait",
         wait(),
     ];
@@ -62,7 +62,7 @@ fn ways_to_wait_are_measured_against_each_other() {
         "--launches",
         "2",
         "--max-time",
-        "2s",
+        "1s",
     ];
     // Such launches soon have enough samples.
     let record = record(&[&args[..], &["--precision", "0.5"]].concat());
@@ -106,7 +106,7 @@ fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
     let _alone = alone();
     let dials = "latency=50us,send-overhead+10us";
     let args =
-        ["logp", "--over", "am+shm,am+udp,tcp", "--dials", dials, "--launches", "1", "--max-time", "1s"];
+        ["logp", "--over", "am+shm,am+udp,tcp", "--dials", dials, "--launches", "1", "--max-time", "300ms"];
     let record = record(&[&args[..], &["--wait", wait()]].concat());
     let [shm, udp, bare] = &record.results[..] else { panic!("{record:?}") };
     assert_eq!(bare.dials, None);
@@ -122,7 +122,8 @@ fn a_dialled_link_is_as_late_as_it_was_asked_to_be() {
 fn a_dialled_link_changes_with_time_as_its_profile_says() {
     let _alone = alone();
     let args = ["logp", "--over", "am+shm,am+udp,tcp", "--dials", "send-overhead+10us"];
-    let rest = ["--profile", "interrupt-coalescing", "--launches", "1", "--max-time", "1s", "--wait", wait()];
+    let rest =
+        ["--profile", "interrupt-coalescing", "--launches", "1", "--max-time", "300ms", "--wait", wait()];
     let record = record(&[&args[..], &rest].concat());
     let [shm, udp, bare] = &record.results[..] else { panic!("{record:?}") };
     assert_eq!((&bare.dials, &bare.profile), (&None, &None));
@@ -165,7 +166,7 @@ fn every_size_and_way_to_wait_works() {
         ("oncrpc+tcp", "4096", "yield"),
     ] {
         let args =
-            ["logp", "--over", over, "--size", size, "--wait", how, "--launches", "1", "--max-time", "1s"];
+            ["logp", "--over", over, "--size", size, "--wait", how, "--launches", "1", "--max-time", "300ms"];
         let record = record(&args);
         assert_eq!(
             (record.results[0].size_bytes.to_string(), &record.results[0].wait[..]),
@@ -207,7 +208,7 @@ fn the_main_job_writes_record_and_report() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
-    let table = stdout_of(&["--launches", "1", "--max-time", "1s", "--wait", wait(), "--dir", dir]);
+    let table = stdout_of(&["--launches", "1", "--max-time", "300ms", "--wait", wait(), "--dir", dir]);
     for layer in ["am+shm", "am+udp", "udp", "tcp"] {
         assert!(table.contains(layer), "{table}");
     }
@@ -221,7 +222,7 @@ fn the_main_job_writes_record_and_report() {
 fn real_layers_are_measured_at_every_size() {
     let _alone = alone();
     let args = ["bulk", "--over", "am+shm,vi+shm,vi+udp,udp,tcp", "--largest", "256KiB", "--launches", "2"];
-    let record = record(&[&args[..], &["--max-time", "1s", "--wait", wait()]].concat());
+    let record = record(&[&args[..], &["--max-time", "300ms", "--wait", wait()]].concat());
     assert_launched(&record, 2);
     for result in &record.results {
         assert!(result.launches_in_all() <= 2, "{}", result.layer);
@@ -246,7 +247,7 @@ fn real_layers_are_measured_at_every_size() {
 fn four_mebibytes_do_not_get_stuck() {
     let _beside = beside();
     let over = "tcp,vi+shm,vi+udp";
-    let args = ["bulk", "--over", over, "--largest", "4MiB", "--launches", "1", "--max-time", "1s"];
+    let args = ["bulk", "--over", over, "--largest", "4MiB", "--launches", "1", "--max-time", "300ms"];
     let record = record(&[&args[..], &["--wait", "block"]].concat());
     for result in &record.results {
         assert_eq!(
@@ -274,7 +275,7 @@ fn every_layer_is_measured_with_more_processes_than_processors() {
         "--launches",
         "1",
     ];
-    let record = record(&[&args[..], &["--max-time", "1s"]].concat());
+    let record = record(&[&args[..], &["--max-time", "300ms"]].concat());
     assert_eq!(record.results.len(), 6);
     for result in &record.results {
         assert_eq!((&*result.wait, result.cpus.len()), ("yield", 4), "{}", result.layer);
@@ -314,7 +315,7 @@ fn other_sizes_numbers_and_ways_to_wait_work() {
             "--launches",
             "1",
         ];
-        let record = record(&[&args[..], &["--max-time", "1s"]].concat());
+        let record = record(&[&args[..], &["--max-time", "300ms"]].concat());
         let found = record.results[0].found.contention().unwrap();
         assert_eq!((found.procs.to_string(), &*record.results[0].wait), (procs.to_owned(), wait), "{over}");
     }
@@ -379,7 +380,8 @@ fn utilisation_is_measured_by_polling_and_by_blocking() {
 #[test]
 fn layers_of_processes_are_measured_side_by_side() {
     let _alone = alone();
-    let few = ["--method", "pww", "--sizes", "64", "--launches", "1", "--max-time", "1s", "--wait", "yield"];
+    let few =
+        ["--method", "pww", "--sizes", "64", "--launches", "1", "--max-time", "300ms", "--wait", "yield"];
     let table = stdout_of(&[&["overlap", "--over", "am+shm,tcp"], &few[..]].concat());
     for layer in ["am+shm  ", "tcp  "] {
         assert!(table.lines().any(|line| line.starts_with(layer)), "{table}");
@@ -420,7 +422,7 @@ fn processes_put_into_the_memory_of_another_one_and_get_from_there() {
 fn layers_are_compared_by_accesses_to_remote_memory() {
     let _alone = alone();
     let over = "global+shm,am+shm,global+udp";
-    let short = ["--wait", "yield", "--launches", "1", "--max-time", "1s", "--format", "json"];
+    let short = ["--wait", "yield", "--launches", "1", "--max-time", "300ms", "--format", "json"];
     let output = netdyno(&[&["memory", "--over", over], &short[..]].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
@@ -465,7 +467,7 @@ fn the_bare_command_leaves_files_where_it_says() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let bare = |args: &[&str]| {
-        let short = ["--launches", "1", "--max-time", "1s", "--wait", wait(), "--over", "am+shm"];
+        let short = ["--launches", "1", "--max-time", "300ms", "--wait", wait(), "--over", "am+shm"];
         let mut command = netdyno(&[&short, args].concat());
         let output = command.current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -493,7 +495,7 @@ fn the_bare_command_leaves_files_where_it_says() {
 
 /// Returns the record of a short measurement over a layer.
 fn of_layer(command: &mut Command) -> Record {
-    let few = ["--launches", "2", "--max-time", "1s", "--largest", "1MiB", "--format", "json"];
+    let few = ["--launches", "2", "--max-time", "300ms", "--largest", "1MiB", "--format", "json"];
     let output = command.args(few).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     read_record(&String::from_utf8(output.stdout).unwrap())

@@ -47,7 +47,7 @@ pub fn refused(command: &mut Command, code: i32, why: &str) {
     assert!(output.stdout.is_empty() && stderr.lines().count() == 1 && stderr.contains(why), "{stderr}");
 }
 
-const FEW: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
+const FEW: [&str; 4] = ["--launches", "1", "--max-time", "300ms"];
 
 #[test]
 fn memory_is_registered_with_every_library() {

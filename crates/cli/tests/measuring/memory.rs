@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 /// The arguments of a short measurement. At this confidence two launches are enough for an interval.
 const SHORT: [&str; 9] =
-    ["memory", "--largest", "128KiB", "--launches", "2", "--max-time", "1s", "--confidence", "0.5"];
+    ["memory", "--largest", "128KiB", "--launches", "2", "--max-time", "300ms", "--confidence", "0.5"];
 
 /// The accesses of a library without fetch-and-add, with their sizes in bytes, in the order of the table.
 const READS_AND_WRITES: [(&str, usize); 8] = [
@@ -175,7 +175,7 @@ fn mpi_has_reads_writes_and_fetch_and_adds() {
 fn the_table_shows_the_accesses_that_a_library_does_not_have() {
     let _beside = beside();
     let folder = tempfile::tempdir().unwrap();
-    let short = ["--wait", "yield", "--launches", "1", "--max-time", "1s", "--largest", "1KiB"];
+    let short = ["--wait", "yield", "--launches", "1", "--max-time", "300ms", "--largest", "1KiB"];
     for layer in layers().into_iter().filter(|layer| matches!(*layer, "ofi:shm" | "ucx:posix")) {
         let over = format!("am+shm,{layer}");
         let args = [&["memory", "--over", &over], &short[..]].concat();

@@ -17,7 +17,7 @@ pub fn measuring(compiler: &Path, verb: &[&str]) -> Command {
     let over = ["--over", "mpi", "--launcher", &launcher, "--format", "json"];
     let unless_given =
         |option: [&'static str; 2]| option.into_iter().filter(move |_| !verb.contains(&option[0]));
-    let short = unless_given(["--launches", "1"]).chain(unless_given(["--max-time", "1s"]));
+    let short = unless_given(["--launches", "1"]).chain(unless_given(["--max-time", "300ms"]));
     let mut command = netdyno(&verb.iter().copied().chain(over).chain(short).collect::<Vec<_>>());
     prepare(&mut command, compiler);
     command
@@ -137,7 +137,7 @@ fn the_experiments_of_papers_run_over_the_provider() {
     for compiler in compilers() {
         let of = |experiment: &str, sizes: &str| {
             let launcher = format!("'{}' -n {{n}}", launcher(&compiler).display());
-            let short = ["--launches", "1", "--max-time", "1s", "--sizes", sizes, "--format", "json"];
+            let short = ["--launches", "1", "--max-time", "300ms", "--sizes", sizes, "--format", "json"];
             let mut command =
                 netdyno(&[&["paper", experiment, "--launcher", &launcher], &short[..]].concat());
             let output = prepare(&mut command, &compiler).output().unwrap();

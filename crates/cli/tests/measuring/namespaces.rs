@@ -22,7 +22,7 @@ fn client(network: &Network, served: &Served, args: &[&str]) -> Command {
 }
 
 /// Arguments of a short measurement.
-const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "1s"];
+const LITTLE: [&str; 4] = ["--launches", "1", "--max-time", "300ms"];
 
 /// Arguments of a short measurement, and of a long one, whose launches take more than a second.
 const SHORT: [&str; 6] = ["--launches", "2", "--max-time", "4s", "--precision", "0.0001"];
@@ -299,7 +299,7 @@ fn the_steps_over_xdp_are_measured_at_four_pairs_of_interfaces() {
 
     network.add_pairs(4);
     for over in ["am+xdp", "vi+xdp"] {
-        let few = ["--launches", "2", "--max-time", "1s", "--format", "json"];
+        let few = ["--launches", "2", "--max-time", "300ms", "--format", "json"];
         let record =
             record(network.on_a(&[&["breakdown", "--over", over], &few[..]].concat()).output().unwrap());
         let operations = &record.results[0].found.breakdown().unwrap().operations;

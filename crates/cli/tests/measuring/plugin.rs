@@ -47,7 +47,7 @@ fn a_layer_of_ones_own_is_built_and_measured_by_every_verb() {
         let built = stdout_of(&built).trim_end().to_owned();
         assert!(built.starts_with(folder.path().to_str().unwrap()) && built.ends_with(".so"), "{built}");
         for verb in [&["logp"][..], &["bulk", "--largest", "4KiB"], &["contention", "--procs", procs]] {
-            let rest = ["--over", "plugin", "--wait", "yield", "--launches", "1", "--max-time", "1s"];
+            let rest = ["--over", "plugin", "--wait", "yield", "--launches", "1", "--max-time", "300ms"];
             let args = [verb, &rest, &["--format", "json"]].concat();
             let output = command(folder.path(), &args).env("NETDYNO_PLUGIN", &built).output().unwrap();
             let record = Record::from_json(&stdout_of(&output)).unwrap();

@@ -67,6 +67,9 @@ pub struct Record {
     /// Number of the signal that ended the run early; null if it ended by itself.
     #[serde(default)]
     pub interrupted: Option<i32>,
+    /// The error of the launch that ended the run early, after some that measured; null if there was none.
+    #[serde(default)]
+    pub failed: Option<String>,
     /// Warnings about the run as a whole.
     #[serde(default)]
     pub doubts: Vec<Doubt>,

@@ -470,6 +470,7 @@ pub fn record(results: Vec<LayerResult>) -> Record {
         spin_times: Vec::new(),
         paper: None,
         interrupted: None,
+        failed: None,
         doubts: vec![Doubt::new(
             "virtualised",
             "a hypervisor is underneath: it may take a processor away without a trace".into(),

@@ -83,13 +83,13 @@ pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         Experiment::Speight5 => speight::method(sizes),
     };
     args.under_way.check(&method.methods)?;
+    let sink = Sink::open(&args.output)?;
     let stacks = Stacks::prepare(&mut measuring)?;
     let (variants, paper) = match args.experiment {
         Experiment::Comb => (comb::variants(&stacks), Paper::Comb),
         Experiment::Speight5 => (speight::variants(&stacks), Paper::Speight5),
     };
     let campaign = Campaign::of_variants(Box::new(method), variants, &measuring, ranks)?;
-    let sink = Sink::open(&args.output)?;
     let mut record = campaign.run()?;
     stacks.check_used()?;
     record.paper = Some(paper);

@@ -126,9 +126,9 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let mut measuring = args.measuring.clone();
     measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
     let page = method.page(args);
+    let sink = Sink::open(&args.output)?;
     let mut campaign =
         Campaign::new(Box::new(method), &[args.over], &Conditions::default(), &measuring, ranks)?;
-    let sink = Sink::open(&args.output)?;
     if args.over.takes_dials() {
         return of_ours(&mut campaign, &page, &sink);
     }
@@ -139,13 +139,12 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
+    let is_whole = record.interrupted.is_none() && record.failed.is_none();
     // The ranks of an interrupted launch did not finish, so a hook that was not in force proves nothing.
-    if let Some(text) =
-        ledger.failing().or_else(|| ledger.is_silent()).filter(|_| record.interrupted.is_none())
-    {
+    if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()).filter(|_| is_whole) {
         return Err(Fault::Failed(text));
     }
-    let (programs, failure) = match plain.filter(|_| record.interrupted.is_none()) {
+    let (programs, failure) = match plain.filter(|_| is_whole) {
         Some(plain) => of_programs(&plain, args, &mut record)?,
         None => (Vec::new(), None),
     };
