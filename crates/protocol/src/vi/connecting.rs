@@ -135,6 +135,15 @@ impl Nic {
         Ok(())
     }
 
+    /// Rejects all received requests that are not answered. A provider that closes does so: the requesters would wait
+    /// for their time limit otherwise.
+    pub fn reject_all(&mut self) {
+        for conn in self.meeting.incoming.iter().map(|(conn, _)| conn).collect::<Vec<_>>() {
+            // The request exists, so this cannot fail.
+            let _ = self.reject(conn);
+        }
+    }
+
     /// Refuses a request and remembers the refusal for its late copies.
     fn refuse_request(&mut self, host: &[u8], to: u64, why: Why) {
         self.meeting.settled.insert(host, to, Some(why));

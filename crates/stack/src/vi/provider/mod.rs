@@ -210,6 +210,7 @@ impl AsFd for Provider {
 
 impl Drop for Provider {
     fn drop(&mut self) {
+        self.nic.reject_all();
         for vi in self.nic.vis() {
             // The VI exists, so this cannot fail.
             let _ = self.nic.disconnect(vi);

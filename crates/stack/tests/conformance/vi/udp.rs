@@ -27,6 +27,32 @@ fn named(ip: IpAddr, host: &[u8]) -> Vec<u8> {
     }
 }
 
+/// The server has the request, and closes without an answer.
+#[test]
+fn a_request_is_rejected_by_a_provider_that_closes() {
+    for is_seen in [false, true] {
+        let mut ends = [(); 2].map(|()| End::open(&UDP));
+        let vi = ends[0].vi(Level::Delivery);
+        let wait = ends[1].wait("server", TIMEOUT);
+        let to = ends[1].address("server");
+        ends[0].ask(vi, "client", to, false, TIMEOUT);
+        drive(&mut ends, "a request", |ends| {
+            if is_seen { matches!(ends[1].provider.waited(wait), Ok(Some(_))) } else { ends[1].progress() }
+        });
+        let [mut client, server] = ends;
+        drop(server);
+        let (asked, deadline) = (Instant::now(), Deadline::after(TIMEOUT));
+        let answer = loop {
+            if let Some(answer) = client.provider.answer(vi).transpose() {
+                break answer;
+            }
+            deadline.check("an answer");
+            client.sleep(Duration::from_millis(100));
+        };
+        assert!(matches!(answer, Err(ConnectError::Rejected)), "{answer:?} after {:?}", asked.elapsed());
+    }
+}
+
 #[test]
 fn a_provider_is_reached_by_every_address_of_its_host() {
     let loopbacks = ["127.0.0.1", "127.0.1.1"].map(|ip| ip.parse().unwrap());
