@@ -44,7 +44,7 @@ const PIECE: usize = 1024;
 fn sort(world: &mut World, arguments: &Arguments, mut keys: Vec<u64>) -> Result<Vec<u64>, Error> {
     let blocks = Blocks::new(arguments.size, world.ranks());
     let segment = words::allocate(world, keys.len())?;
-    let mut by_digit = Vec::new();
+    let mut by_digit = vec![Key::default(); keys.len()];
     world.barrier()?;
     for shift in (0..u64::BITS).step_by(BITS as usize) {
         let digit = |key: u64| (key >> shift) as usize % VALUES;
@@ -81,8 +81,7 @@ fn counts(keys: &[u64], digit: impl Fn(u64) -> usize) -> [u64; VALUES] {
 }
 
 /// Sorts the keys of this rank by a digit into `sorted`, and leaves keys with the same digit in their order.
-fn sort_here(keys: &[u64], counts: &[u64; VALUES], digit: impl Fn(u64) -> usize, sorted: &mut Vec<Key>) {
-    sorted.resize(keys.len(), Key::default());
+fn sort_here(keys: &[u64], counts: &[u64; VALUES], digit: impl Fn(u64) -> usize, sorted: &mut [Key]) {
     let mut places = [0; VALUES];
     places.copy_from_slice(&sums_before(counts));
     for &key in keys {

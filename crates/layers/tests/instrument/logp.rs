@@ -298,7 +298,7 @@ fn coverage(text: &str, runs: usize) -> [(&'static str, Coverage); 5] {
 #[test]
 fn with_noise_the_intervals_cover_the_truth() {
     // `./check --full` does 2000 runs.
-    let runs = std::env::var("NETDYNO_RUNS").map_or(100, |n| n.parse().unwrap());
+    let runs = std::env::var("NETDYNO_RUNS").map_or(60, |n| n.parse().unwrap());
     for (name, c) in coverage("o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05", runs) {
         let share = c.covered as f64 / runs as f64;
         let ratio = c.width / c.theoretical_width;

@@ -17,7 +17,7 @@ use netdyno_measure::stats::Interval;
 use netdyno_protocol::sim::Truth;
 
 /// The number of random parameters, unless `NETDYNO_RUNS` is set.
-const RUNS: u64 = 300;
+const RUNS: u64 = 200;
 /// The relative tolerance of a figure without noise. Its absolute tolerance is 2 ps.
 const NEAR: f64 = 0.01;
 const PRECISION: f64 = 0.02;

@@ -16,7 +16,7 @@ use netdyno_measure::utilisation::record::{Cost, Costs, Utilisation, Utilisation
 use netdyno_protocol::sim::Truth;
 
 /// The number of random parameters, unless `NETDYNO_RUNS` is set.
-const RUNS: u64 = 150;
+const RUNS: u64 = 75;
 /// The relative tolerance of a figure without noise. Its absolute tolerance is 2 ps.
 const NEAR: f64 = 0.01;
 /// The same for a stream of which two stages are about equally fast: its period is not exactly that of the slowest.

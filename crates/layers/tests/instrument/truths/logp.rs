@@ -72,7 +72,7 @@ fn random_truths_come_back() {
 #[test]
 fn with_noise_the_intervals_cover_random_truths() {
     let names = ["rtt", "o_s", "o_r", "g", "L"];
-    assert_covered(names, 50, |seed| {
+    assert_covered(names, 30, |seed| {
         let region = region(seed);
         let drawn = Drawn::from(region, seed).with_noise();
         let truth = drawn.truth();
