@@ -94,8 +94,7 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
     let mut campaign = Campaign::new(method, &args.over, &conditions, &args.measuring, ranks)?;
     args.label.iter().try_for_each(|label| campaign.label(label))?;
     let record = campaign.run()?;
-    sink.write(&record)?;
-    conclude(&record)
+    conclude(&record, sink.write(&record))
 }
 
 /// Why a run ended before its time.
@@ -106,16 +105,19 @@ enum Early {
     Failed(String),
 }
 
-/// Returns the final status after a record was written: `Fault::CutShort` if a signal ended the run early,
-/// `Fault::Failed` if a launch failed.
-pub fn conclude(record: &Record) -> Result<(), Fault> {
-    let launches = record.results.iter().map(LayerResult::launches).min().unwrap_or(0);
-    match (record.interrupted, &record.failed) {
-        (Some(_), _) => Err(Fault::CutShort { launches }),
-        (None, Some(error)) => {
+/// Returns the final status after a record was `written`: `Fault::CutShort` if a signal ended the run early,
+/// `Fault::Failed` with the error of a launch if one failed.
+pub fn conclude(record: &Record, written: Result<(), Fault>) -> Result<(), Fault> {
+    let launches = record.results.iter().map(LayerResult::launches_in_all).min().unwrap_or(0);
+    match (record.interrupted, &record.failed, written) {
+        (None, Some(error), Ok(())) => {
             Err(Fault::Failed(format!("{error}; wrote the result of the {launches} launches before")))
         }
-        (None, None) => Ok(()),
+        (None, Some(error), Err(_)) => {
+            Err(Fault::Failed(format!("{error}; the result could not be written")))
+        }
+        (Some(_), _, Ok(())) => Err(Fault::CutShort { launches }),
+        (_, _, written) => written,
     }
 }
 
@@ -255,7 +257,9 @@ impl Campaign {
         let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
         let early = self.measure(&mut runs, &schedule, &interrupt)?;
         // The notes are printed only now, so that an error of the measurement is the only line.
-        self.method.notes().iter().for_each(|text| note(text));
+        if !matches!(early, Some(Early::Failed(_))) {
+            self.method.notes().iter().for_each(|text| note(text));
+        }
         let mut doubts = machine::doubts(&environment);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(self.site.machines));
@@ -268,7 +272,11 @@ impl Campaign {
         doubts.extend(over_time_doubt(schedule.passed(Instant::now())));
         let strata = strata(&runs, self.measuring.confidence);
         doubts.extend(strata.doubt());
-        let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>()?;
+        let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>();
+        let results = match (results, &early) {
+            (Err(_), Some(Early::Failed(error))) => return Err(Fault::Failed(error.clone())),
+            (results, _) => results?,
+        };
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         let spin_times = SpinTimes::of(&results, spin_ns, self.measuring.confidence);
         let (interrupted, failed) = match early {
@@ -311,7 +319,10 @@ impl Campaign {
                 Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => {
                     return Ok(Some(Early::Signal(signal)));
                 }
-                Err(Fault::Failed(error)) if is_worth_writing(runs) => return Ok(Some(Early::Failed(error))),
+                // A launcher that could be started before is no bad input.
+                Err(Fault::Failed(error) | Fault::BadInput(error)) if is_worth_writing(runs) => {
+                    return Ok(Some(Early::Failed(error)));
+                }
                 other => other?,
             }
             rounds += 1;

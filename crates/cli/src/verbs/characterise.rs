@@ -12,7 +12,7 @@ use crate::terminal::voice::note;
 use crate::verbs::Examples;
 use netdyno_layers::catalogue::{EMBEDDED, Layer};
 use netdyno_measure::reading::Reading;
-use netdyno_measure::record::Found;
+use netdyno_measure::record::{Found, Record};
 use netdyno_measure::task::{Data, Task};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,18 +39,26 @@ pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let is_left_open = cli.over.is_empty() && cli.measuring.launcher.is_some();
     let method = Embedded { is_left_open };
     let sink = Sink::open(&cli.output)?;
+    // A launcher may wait in a queue, so that the places are checked before. Without one, bad options leave no folder.
+    let kept_early = cli.measuring.launcher.as_ref().map(|_| kept(cli)).transpose()?;
     let campaign = Campaign::new(Box::new(method), &layers, &Conditions::default(), &cli.measuring, ranks)?;
-    let kept = kept(cli)?;
-    let records = [campaign.run()?];
-    if let Some([record_file, report_file]) = &kept {
-        write_whole(record_file, &render(&records, Format::Json)?)?;
-        write_whole(report_file, &render(&records, Format::Html)?)?;
+    let kept = kept_early.map_or_else(|| kept(cli), Ok)?;
+    let record = campaign.run()?;
+    conclude(&record, write(&record, kept.as_ref(), &sink))
+}
+
+/// Writes the result to the files that keep it and to the place of the user's choice.
+fn write(record: &Record, kept: Option<&[PathBuf; 2]>, sink: &Sink) -> Result<(), Fault> {
+    if let Some([record_file, report_file]) = kept {
+        let records = std::slice::from_ref(record);
+        write_whole(record_file, &render(records, Format::Json)?)?;
+        write_whole(report_file, &render(records, Format::Html)?)?;
     }
-    sink.write(&records[0])?;
-    if let Some([record_file, report_file]) = &kept {
+    sink.write(record)?;
+    if let Some([record_file, report_file]) = kept.filter(|_| record.failed.is_none()) {
         note(&format!("wrote {} and {}", record_file.display(), report_file.display()));
     }
-    conclude(&records[0])
+    Ok(())
 }
 
 /// Returns the layers that the user named. By default these are the layers that need only this machine;

@@ -4,7 +4,7 @@ use crate::common::{alone, beside, stdout_of};
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::record::Record;
 
-const FEW: [&str; 6] = ["--launches", "2", "--max-time", "300ms", "--format", "json"];
+const FEW: [&str; 6] = ["--launches", "2", "--max-time", "1s", "--format", "json"];
 
 fn breakdown(args: &[&str]) -> Record {
     Record::from_json(&stdout_of(&[&["breakdown"], args, &FEW[..]].concat())).unwrap()

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 /// The arguments of a short measurement. At this confidence two launches are enough for an interval.
 const SHORT: [&str; 9] =
-    ["memory", "--largest", "128KiB", "--launches", "2", "--max-time", "300ms", "--confidence", "0.5"];
+    ["memory", "--largest", "128KiB", "--launches", "2", "--max-time", "1s", "--confidence", "0.5"];
 
 /// The accesses of a library without fetch-and-add, with their sizes in bytes, in the order of the table.
 const READS_AND_WRITES: [(&str, usize); 8] = [

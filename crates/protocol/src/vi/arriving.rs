@@ -83,11 +83,6 @@ impl Nic {
         }
     }
 
-    /// Reports whether a message of the peer's would be refused if it arrived now.
-    pub fn would_refuse(&self, vi: ViHandle, head: &Head) -> bool {
-        self.examine(vi, head).is_err()
-    }
-
     /// Checks whether a message can be taken.
     fn examine(&self, vi: ViHandle, head: &Head) -> Result<(), Trouble> {
         let endpoint = self.vis.get(vi).ok_or(Trouble::MISBEHAVED)?;

@@ -252,14 +252,15 @@ impl Agent {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let mut come = Vec::new();
         let mut is_emptied = false;
-        while !is_emptied && come.len() < AT_ONCE {
+        // More than wait under a name, so that a process that asks without end does not keep this one here.
+        while !is_emptied && come.len() < 2 * BACKLOG as usize {
             match accept_with(fd, flags) {
                 Ok(fd) => come.push(fd),
                 Err(Errno::AGAIN) => is_emptied = true,
                 Err(_) => break,
             }
         }
-        if !is_emptied {
+        if !is_emptied && !self.unaccepted.contains(&id) {
             self.unaccepted.push(id);
         }
         for fd in come {
@@ -273,7 +274,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether requests may wait that the descriptor does not tell of, because this process has no free
+    /// Returns whether requests may wait that the descriptor does not tell of, mostly because this process has no free
     /// descriptors. The next [`Agent::hear`] tries again.
     pub(super) fn has_unaccepted(&self) -> bool {
         !self.unaccepted.is_empty()

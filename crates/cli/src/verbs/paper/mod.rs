@@ -91,10 +91,11 @@ pub fn run(args: &PaperArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     };
     let campaign = Campaign::of_variants(Box::new(method), variants, &measuring, ranks)?;
     let mut record = campaign.run()?;
-    stacks.check_used()?;
+    if record.failed.is_none() {
+        stacks.check_used()?;
+    }
     record.paper = Some(paper);
-    sink.write(&record)?;
-    conclude(&record)
+    conclude(&record, sink.write(&record))
 }
 
 /// Returns the sizes of messages, ascending.

@@ -139,6 +139,10 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
+    if let Some(error) = record.failed.take_if(|_| ledger.ranks.is_empty() || ledger.is_silent().is_some()) {
+        // No launch before had any dial in force.
+        return Err(Fault::Failed(error));
+    }
     let is_whole = record.interrupted.is_none() && record.failed.is_none();
     // The ranks of an interrupted launch did not finish, so a hook that was not in force proves nothing.
     if let Some(text) = ledger.failing().or_else(|| ledger.is_silent()).filter(|_| is_whole) {
@@ -202,8 +206,7 @@ fn of_programs(
 /// Writes the record. Its figures of the link are those of small messages.
 fn write(record: &mut Record, sink: &Sink) -> Result<(), Fault> {
     record.results.iter_mut().for_each(|result| result.size_bytes = SIZE_BYTES);
-    sink.write(record)?;
-    conclude(record)
+    conclude(record, sink.write(record))
 }
 
 /// Validates the dials of netdyno's own stack, which needs no hook.

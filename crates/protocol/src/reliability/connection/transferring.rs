@@ -130,7 +130,8 @@ impl<C: Controller> Connection<C> {
             }
             Kind::Get => {
                 let (range, _) = leading_range()?;
-                // Its memory is examined in its turn to be answered: what is asked first may be refused last.
+                // Its memory is examined when it is answered, behind the gets before it. Later requests may be handled
+                // before it is refused.
                 return Ok(Some(Step::Asked(Asked { range, has: None, bytes: 0 })));
             }
             Kind::Attach => {

@@ -14,7 +14,7 @@ pub enum Announced {
     #[default]
     Nothing,
     Message(Head),
-    /// A message was refused, and with it all messages behind it.
+    /// A message was refused, and with it all messages that come later.
     Refused,
 }
 

@@ -47,6 +47,17 @@ pub fn a_short_send_behind_a_long_one_does_not_wait_for_the_peers_next_call(tran
             drive_one(&mut ends[0], ours, Side::Send);
         }
     }
+    let lens = [LONG].into_iter().chain([10; 100]);
+    for len in lens.clone() {
+        ends[1].receive_into(theirs, 0, len);
+        ends[0].send_from(ours, 0, len);
+    }
+    for _ in lens.clone() {
+        drive_one(&mut ends[1], theirs, Side::Receive);
+    }
+    for _ in lens {
+        drive_one(&mut ends[0], ours, Side::Send);
+    }
 }
 
 /// Waits for a completion at one end, while the other calls nothing.

@@ -47,7 +47,7 @@ macro_rules! protection {
                 memory_of_its_own_that_a_vi_may_not_use_fails_the_descriptor,
                 a_receive_into_memory_that_may_not_be_used_fails,
                 memory_of_the_peers_that_may_not_be_used_is_not_touched,
-                a_denied_read_leaves_the_reads_before_it_alone,
+                a_denied_read_leaves_the_reads_before_it_alone, both_sides_read_much_and_are_denied,
                 a_descriptor_that_is_changed_after_posting_is_the_one_that_was_posted;
         }
     };

@@ -1,7 +1,7 @@
 //! Memory protection. A descriptor that names memory which its VI may not use fails, or is flushed with
 //! the VI. Other connections go on.
 
-use super::end::{End, LONGEST, connect, failed, pair, wait_for, work};
+use super::end::{End, LONGEST, connect, drive, failed, pair, wait_for, work};
 use crate::common::Transport;
 use netdyno_stack::vi::*;
 
@@ -139,6 +139,30 @@ pub fn a_denied_read_leaves_the_reads_before_it_alone(transport: &Transport) {
         assert!(has_arrived || ends[0].completion(behind).status.is_error());
         assert!(ends[0].read(0, 2 * len) == vec![3; 2 * len] && ends[0].read(2 * len, LEN) == [5; LEN]);
         exchange(&mut ends, bystanders);
+    }
+}
+
+/// The answers to what each side may read fill all buffers, and a denied read lies behind them.
+pub fn both_sides_read_much_and_are_denied(transport: &Transport) {
+    let (mut ends, _) = pair(transport, Level::Delivery);
+    let vis = ends.each_mut().map(|end| end.vi(Level::Delivery));
+    connect(&mut ends, vis);
+    let mut posted = Vec::new();
+    for at in 0..2 {
+        let here = ends[1 - at].remote(0);
+        let denied = Remote { handle: 0, ..here };
+        let segment = ends[at].segment(1 << 20, LONGEST as usize);
+        for remote in [here, here, here, here, denied] {
+            posted.push((at, ends[at].post(vis[at], Side::Send, &work(Operation::Read(remote), &[segment]))));
+        }
+    }
+    drive(&mut ends, "the end of all reads", |ends| {
+        (0..2).for_each(|at| while ends[at].done(vis[at], Side::Send).is_some() {});
+        posted.iter().all(|(at, descriptor)| ends[*at].completion(*descriptor).status.has(Status::DONE))
+    });
+    // A side that refuses has broken its VI itself, and its own reads are flushed then.
+    for (at, descriptor) in [posted[4], posted[9]] {
+        assert!(ends[at].completion(descriptor).status.is_error());
     }
 }
 

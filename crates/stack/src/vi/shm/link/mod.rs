@@ -124,8 +124,8 @@ pub(super) struct Link {
     is_turn_of_reads: bool,
     last_number: u64,
     told: u64,
-    /// The peer waits for the count of taken slots until it is this many.
-    awaited_until: u64,
+    /// The peer waits for the count of taken slots.
+    is_awaited: bool,
     idle: u32,
     is_blocked: bool,
     /// A completion may have unblocked further sends.
@@ -177,7 +177,7 @@ impl Link {
             is_turn_of_reads: true,
             last_number: 0,
             told: 0,
-            awaited_until: if level == Level::Reception { u64::MAX } else { 0 },
+            is_awaited: level == Level::Reception,
             idle: 0,
             is_blocked: false,
             is_further: false,

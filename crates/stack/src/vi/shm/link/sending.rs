@@ -223,6 +223,16 @@ impl Link {
     /// Sends one piece of the answer to an RDMA read by the peer.
     fn serve(&mut self, nic: &mut Nic) {
         let Some((head, at)) = self.serving.front().copied() else { return };
+        if at == 0 {
+            match nic.arrive(self.vi, &head) {
+                Arrival::Serve => {}
+                Arrival::Refuse(refusal) => return self.refuse(head.number, refusal),
+                Arrival::Drop | Arrival::Place => {
+                    self.serving.pop_front();
+                    return;
+                }
+            }
+        }
         let len = (head.len - at).min(PIECE as u32);
         match nic.serves(self.vi, &head, at, len) {
             Err(refusal) => self.refuse(head.number, refusal),
@@ -250,7 +260,11 @@ impl Link {
         let mut is_any = false;
         self.find_room();
         let taken = self.writer.taken();
-        while let Some(message) = self.unconfirmed.front().filter(|message| message.lines <= taken) {
+        // Only a lent message can be cut off, and with it those behind it. So these are complete once it is taken.
+        let is_complete = |message: &&Unconfirmed| {
+            message.lines <= taken || self.level != Level::Reception && message.lent.is_none()
+        };
+        while let Some(message) = self.unconfirmed.front().filter(is_complete) {
             let number = message.number;
             self.unconfirmed.pop_front();
             (self.is_further, is_any) = (true, true);

@@ -32,13 +32,12 @@ impl Link {
     /// and whether the peer has to be woken.
     #[inline]
     pub(in crate::vi::shm) fn receive(&mut self, nic: &mut Nic, lender: Lender<'_>) -> (bool, bool) {
-        let (mut count, mut pieces) = (0, 0);
-        while count < AT_ONCE
-            && pieces < PIECES_AT_ONCE
-            && !self.is_broken
-            && !self.has_refused
-            && let Some((code, words)) = self.reader.read()
-        {
+        let (mut count, mut pieces, mut is_empty) = (0, 0, false);
+        while count < AT_ONCE && pieces < PIECES_AT_ONCE && !self.is_broken && !self.has_refused {
+            let Some((code, words)) = self.reader.read() else {
+                is_empty = true;
+                break;
+            };
             match self.take(nic, code, &words) {
                 Some(Taken::Whole) => self.reader.advance(),
                 Some(Taken::Part) => {}
@@ -52,7 +51,7 @@ impl Link {
         if is_any {
             self.tell_if_due();
         } else {
-            is_any = self.find_nothing(nic);
+            is_any = self.find_nothing(nic, is_empty);
         }
         is_any |= self.confirm(nic);
         let has_more = self.is_blocked || self.is_further || !self.serving.is_empty();
@@ -67,7 +66,6 @@ impl Link {
     #[inline]
     fn take(&mut self, nic: &mut Nic, code: u8, words: &[u64; lane::WORDS]) -> Option<Taken> {
         match code {
-            WHOLE if self.has_to_wait(nic, words) => return Some(Taken::Nothing),
             WHOLE | WRITE | BESIDE | BEGINS => self.take_head(nic, code, words)?,
             LENT => return self.take_lent(nic, words),
             OF_MESSAGE => self.take_piece(nic, words)?,
@@ -79,16 +77,6 @@ impl Link {
             _ => return None,
         }
         Some(Taken::Whole)
-    }
-
-    /// Returns whether a slot has an RDMA read that will be refused while earlier ones are being served. It waits for
-    /// them, because its refusal ends the connection.
-    #[inline]
-    fn has_to_wait(&self, nic: &Nic, words: &[u64; lane::WORDS]) -> bool {
-        !self.serving.is_empty()
-            && head_of(words).is_some_and(|(head, _)| {
-                matches!(head.kind, Kind::Read { .. }) && nic.would_refuse(self.vi, &head)
-            })
     }
 
     #[inline]
@@ -103,11 +91,18 @@ impl Link {
         }
         // Whatever becomes of the message, its piece in the buffer is consumed.
         let beside = (code == BESIDE).then(|| self.reader.take_piece(len));
+        if matches!(head.kind, Kind::Read { .. }) {
+            // A VI cannot have so many pending reads.
+            if self.serving.len() >= MOST_SERVED {
+                return None;
+            }
+            // It is judged in its turn, because a refusal ends the connection, and with it the answers to earlier reads.
+            self.serving.push_back((head, 0));
+            return Some(());
+        }
         match nic.arrive(self.vi, &head) {
             Arrival::Refuse(refusal) => self.refuse(head.number, refusal),
-            // A VI cannot have so many pending reads.
-            Arrival::Serve if self.serving.len() >= MOST_SERVED => return None,
-            Arrival::Serve => self.serving.push_back((head, 0)),
+            Arrival::Serve => return None,
             arrival if code == BEGINS => {
                 let is_wanted = arrival == Arrival::Place;
                 self.placing = Some(Placing { head, at: 0, source: Source::Pieces { is_wanted } });
@@ -155,8 +150,7 @@ impl Link {
     fn tell_if_due(&mut self) -> bool {
         self.idle = 0;
         // A refused message is not confirmed.
-        let taken = self.reader.taken();
-        let is_due = !self.has_refused && (taken <= self.awaited_until || taken - self.told >= TOLD_AFTER);
+        let is_due = !self.has_refused && (self.is_awaited || self.reader.taken() - self.told >= TOLD_AFTER);
         if is_due {
             self.tell_taken();
         }
@@ -193,8 +187,6 @@ impl Link {
 
     /// Copies a part of a message directly out of the peer's memory.
     fn take_lent(&mut self, nic: &mut Nic, words: &[u64; lane::WORDS]) -> Option<Taken> {
-        // The sends of the messages behind it in the ring complete no earlier than its own.
-        self.awaited_until = self.awaited_until.max(self.reader.taken() + lane::LINES as u64);
         let (head, at, memory, offset) = match self.placing.take() {
             Some(Placing { head, at, source: Source::Lent { memory, offset } }) => (head, at, memory, offset),
             Some(Placing { source: Source::Pieces { .. }, .. }) => return None,
@@ -216,6 +208,7 @@ impl Link {
                 match nic.arrive(self.vi, &head) {
                     Arrival::Serve => return None,
                     Arrival::Drop => {
+                        self.is_awaited = true;
                         return Some(Taken::Whole);
                     }
                     Arrival::Refuse(refusal) => {
@@ -227,6 +220,7 @@ impl Link {
             }
         };
         let len = (head.len - at).min(LENT_AT_ONCE);
+        self.is_awaited = true;
         if !self.find_places(nic, &head, at, len) {
             return Some(Taken::Whole);
         }
@@ -327,14 +321,17 @@ impl Link {
         Some(())
     }
 
-    /// Called if no slot is ready. Returns whether the connection has ended.
+    /// Called if no slot is ready; `is_empty` if none was there. Returns whether the connection has ended, or a slot has
+    /// come meanwhile.
     #[inline]
-    fn find_nothing(&mut self, nic: &mut Nic) -> bool {
+    fn find_nothing(&mut self, nic: &mut Nic, is_empty: bool) -> bool {
         self.idle = self.idle.wrapping_add(1);
         if self.idle == IDLE && self.told != self.reader.taken() && !self.has_refused {
             self.tell_taken();
         }
         match self.ending() {
+            // The peer wrote its last slots before its refusal, and maybe behind the look at the ring.
+            Some(Ending::Refused(_)) if is_empty && self.reader.read().is_some() => {}
             // Sends whose messages the peer took before the refusal are complete.
             Some(Ending::Refused(Verdict { number, refusal })) => {
                 self.confirm(nic);
@@ -368,6 +365,7 @@ impl Link {
     }
 
     pub(super) fn tell_taken(&mut self) {
+        self.is_awaited = self.level == Level::Reception;
         self.told = self.reader.taken();
         // Release: the bytes were copied out of the buffer before this store.
         self.ours(TAKEN).store(self.told, Ordering::Release);
