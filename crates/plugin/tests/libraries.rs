@@ -55,7 +55,10 @@ fn pair(plugin: &Plugin, how: How) -> (Channel, Vec<u8>, Sender<()>, Receiver<Ve
                 there.block(Duration::from_millis(1)).unwrap();
             }
         }
-        show.send(there.read_region(region, 0, REGION).unwrap()).unwrap();
+        let memory = there.read_region(region, 0, REGION).unwrap();
+        // The process may end once the memory is shown. The library must not be in use then.
+        drop((there, plugin));
+        show.send(memory).unwrap();
     });
     let (address_there, key) = told.recv_timeout(LONG).unwrap();
     here.connect(&[address, address_there]).unwrap();
