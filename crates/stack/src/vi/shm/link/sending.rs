@@ -187,9 +187,6 @@ impl Link {
     fn sent(&mut self, nic: &mut Nic, number: u64) {
         // A message behind one whose send is not complete could still be cut off, so it is not complete
         // either.
-        if self.level != Level::Reception {
-            self.confirm(nic);
-        }
         if self.level == Level::Reception || !self.unconfirmed.is_empty() {
             let lines = self.writer.written();
             self.unconfirmed.push_back(Unconfirmed { number, lines, lent: None });
