@@ -3,6 +3,7 @@
 
 mod benches;
 mod doubts;
+pub mod ending;
 pub mod method;
 mod probe;
 pub mod reference;
@@ -27,10 +28,10 @@ use crate::terminal::progress::Progress;
 use crate::terminal::voice::{detail, note};
 use benches::{bench, check_all, named_waits, openable, waits};
 use doubts::{
-    by_kernel_doubt, dials_doubt, failed_doubt, faults_doubt, interrupted_doubt, machines_vary_doubt,
-    other_machines, over_time_doubt, placement_doubt, repeated_calls_doubt, same_processes_doubt,
-    server_doubt, too_few_doubt,
+    by_kernel_doubt, dials_doubt, faults_doubt, machines_vary_doubt, other_machines, over_time_doubt,
+    placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
 };
+use ending::{Early, conclude};
 use netdyno_clock::place;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{Layer, able};
@@ -95,30 +96,6 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
     args.label.iter().try_for_each(|label| campaign.label(label))?;
     let record = campaign.run()?;
     conclude(&record, sink.write(&record))
-}
-
-/// Why a run ended before its time.
-enum Early {
-    /// The number of a signal.
-    Signal(i32),
-    /// The error of a launch.
-    Failed(String),
-}
-
-/// Returns the final status after a record was `written`: `Fault::CutShort` if a signal ended the run early,
-/// `Fault::Failed` with the error of a launch if one failed.
-pub fn conclude(record: &Record, written: Result<(), Fault>) -> Result<(), Fault> {
-    let launches = record.results.iter().map(LayerResult::launches_in_all).min().unwrap_or(0);
-    match (record.interrupted, &record.failed, written) {
-        (None, Some(error), Ok(())) => {
-            Err(Fault::Failed(format!("{error}; wrote the result of the {launches} launches before")))
-        }
-        (None, Some(error), Err(_)) => {
-            Err(Fault::Failed(format!("{error}; the result could not be written")))
-        }
-        (Some(_), _, Ok(())) => Err(Fault::CutShort { launches }),
-        (_, _, written) => written,
-    }
 }
 
 /// A measurement whose options have been checked.
@@ -257,7 +234,8 @@ impl Campaign {
         let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
         let early = self.measure(&mut runs, &schedule, &interrupt)?;
         // The notes are printed only now, so that an error of the measurement is the only line.
-        if !matches!(early, Some(Early::Failed(_))) {
+        let error = early.as_ref().and_then(Early::error);
+        if error.is_none() {
             self.method.notes().iter().for_each(|text| note(text));
         }
         let mut doubts = machine::doubts(&environment);
@@ -265,25 +243,19 @@ impl Campaign {
         doubts.extend(other_machines(self.site.machines));
         let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
         match &early {
-            Some(Early::Signal(signal)) => doubts.push(interrupted_doubt(*signal, fewest)),
-            Some(Early::Failed(error)) => doubts.push(failed_doubt(error, fewest)),
+            Some(early) => doubts.push(early.doubt(fewest)),
             None => doubts.extend(too_few_doubt(fewest, asked_for)),
         }
         doubts.extend(over_time_doubt(schedule.passed(Instant::now())));
         let strata = strata(&runs, self.measuring.confidence);
         doubts.extend(strata.doubt());
         let results = runs.into_iter().map(|run| self.result(run, &strata)).collect::<Result<Vec<_>, _>>();
-        let results = match (results, &early) {
-            (Err(_), Some(Early::Failed(error))) => return Err(Fault::Failed(error.clone())),
+        let results = match (results, error) {
+            (Err(_), Some(error)) => return Err(Fault::Failed(error.into())),
             (results, _) => results?,
         };
         let ratios = self.method.ratios(&results, self.measuring.confidence);
         let spin_times = SpinTimes::of(&results, spin_ns, self.measuring.confidence);
-        let (interrupted, failed) = match early {
-            Some(Early::Signal(signal)) => (Some(signal), None),
-            Some(Early::Failed(error)) => (None, Some(error)),
-            None => (None, None),
-        };
         Ok(Record {
             schema: SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -296,8 +268,8 @@ impl Campaign {
             ratios,
             spin_times,
             paper: None,
-            interrupted,
-            failed,
+            interrupted: early.as_ref().and_then(Early::signal),
+            failed: error.map(str::to_owned),
             doubts,
         })
     }
@@ -316,13 +288,7 @@ impl Campaign {
         loop {
             let began = Instant::now();
             match self.round(rounds, runs, schedule, interrupt, &progress) {
-                Err(Fault::Interrupted(signal)) if is_worth_writing(runs) => {
-                    return Ok(Some(Early::Signal(signal)));
-                }
-                // A launcher that could be started before is no bad input.
-                Err(Fault::Failed(error) | Fault::BadInput(error)) if is_worth_writing(runs) => {
-                    return Ok(Some(Early::Failed(error)));
-                }
+                Err(fault) if is_worth_writing(runs) => return Early::of(fault).map(Some),
                 other => other?,
             }
             rounds += 1;

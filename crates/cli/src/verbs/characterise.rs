@@ -1,7 +1,8 @@
 //! The bare command: measures the layers that need only this machine, or those of `--over`.
 
+use crate::campaign::ending::conclude;
 use crate::campaign::method::{Method, Signature, Terms};
-use crate::campaign::{Campaign, Conditions, conclude};
+use crate::campaign::{Campaign, Conditions};
 use crate::command::Cli;
 use crate::hosts::host::Machines;
 use crate::job::ranks::Ranks;

@@ -13,6 +13,7 @@ pub mod traces;
 use netdyno_measure::record::Record;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -66,6 +67,15 @@ pub fn assert_launched(record: &Record, launches: usize) {
     for result in &record.results {
         assert!(result.launches_in_all() >= launches || were_fewer, "{}", result.layer);
     }
+}
+
+/// Removes the result of the launches before the one that failed, if they were enough for one. It has the error that the
+/// command has told.
+pub fn remove_result_before(out: &Path, stderr: &str) {
+    let Ok(text) = fs::read_to_string(out) else { return };
+    let record = Record::from_json(&text).unwrap();
+    assert!(record.failed.is_some_and(|error| stderr.contains(&error)), "{stderr}");
+    fs::remove_file(out).unwrap();
 }
 
 /// Returns the standard output of a run that must succeed.

@@ -1,6 +1,6 @@
 //! Killed processes and Ctrl-C: one clear line, a bounded time, nothing left behind.
 
-use crate::common::{alone, beside, netdyno, wait, workers_of};
+use crate::common::{alone, beside, netdyno, remove_result_before, wait, workers_of};
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -68,12 +68,7 @@ fn kill_at_random(layers: &[&str], times: u64) {
             workers.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()),
             "{layer}: a worker is left"
         );
-        // Launches before this one may have been enough for a result.
-        if let Ok(text) = fs::read_to_string(&out) {
-            let record = Record::from_json(&text).unwrap();
-            assert!(record.failed.is_some_and(|error| stderr.contains(&error)), "{layer}: {stderr}");
-            fs::remove_file(&out).unwrap();
-        }
+        remove_result_before(&out, &stderr);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{layer}: a file is left");
     }
 }

@@ -1,7 +1,10 @@
 //! Every verb over the layers of this machine: interleaved, in every size, over bad and over dialled links.
 
 use crate::common::schemas::{read_record, record};
-use crate::common::{alone, assert_launched, beside, error_of, names, netdyno, stdout_of, wait, workers_of};
+use crate::common::{
+    alone, assert_launched, beside, error_of, names, netdyno, remove_result_before, stdout_of, wait,
+    workers_of,
+};
 use netdyno_measure::completion::ways::Ways;
 use netdyno_measure::memory::record::Pace;
 use netdyno_measure::record::{LayerResult, Parameter, Ratio, Record, Status};
@@ -566,12 +569,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
                 "{layer}: {stderr}"
             );
             let left = workers.iter().any(|pid| fs::exists(format!("/proc/{pid}")).unwrap());
-            // Launches before this one may have been enough for a result.
-            if let Ok(text) = fs::read_to_string(&out) {
-                let record = Record::from_json(&text).unwrap();
-                assert!(record.failed.is_some_and(|error| stderr.contains(&error)), "{layer}: {stderr}");
-                fs::remove_file(&out).unwrap();
-            }
+            remove_result_before(&out, &stderr);
             assert!(!left, "{layer}: somebody is left");
             true
         });

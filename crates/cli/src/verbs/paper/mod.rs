@@ -4,7 +4,8 @@ mod comb;
 mod speight;
 mod stack;
 
-use crate::campaign::{Campaign, conclude};
+use crate::campaign::Campaign;
+use crate::campaign::ending::conclude;
 use crate::job::ranks::Ranks;
 use crate::options::bench::Measuring;
 use crate::options::headings::WHAT;

@@ -2,8 +2,9 @@
 
 mod plain;
 
+use crate::campaign::ending::conclude;
 use crate::campaign::method::{Method, Terms};
-use crate::campaign::{Campaign, Conditions, conclude};
+use crate::campaign::{Campaign, Conditions};
 use crate::job::ranks::Ranks;
 use crate::options::bench::Measuring;
 use crate::options::headings::WHAT;
@@ -139,8 +140,8 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     campaign.put(&apparatus.variables());
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
-    if let Some(error) = record.failed.take_if(|_| ledger.ranks.is_empty() || ledger.is_silent().is_some()) {
-        // No launch before had any dial in force.
+    let was_ever_in_force = !ledger.ranks.is_empty() && ledger.is_silent().is_none();
+    if !was_ever_in_force && let Some(error) = record.failed {
         return Err(Fault::Failed(error));
     }
     let is_whole = record.interrupted.is_none() && record.failed.is_none();
