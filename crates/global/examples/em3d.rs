@@ -131,9 +131,8 @@ impl Wave {
     /// Computes the values of a kind from those of the other kind and their ghosts.
     fn compute(&mut self, world: &mut World, kind: usize) -> Result<(), Error> {
         let others = &self.parts[1 - kind];
-        let ghosts = words::load(world, others.ghost_segment, 0, others.ghosts.len())?;
-        let others: Vec<f64> =
-            others.values.iter().copied().chain(ghosts.into_iter().map(f64::from_bits)).collect();
+        let ghosts = world.words(others.ghost_segment, 0, others.ghosts.len())?;
+        let others: Vec<f64> = others.values.iter().copied().chain(ghosts.map(f64::from_bits)).collect();
         let part = &mut self.parts[kind];
         for (value, neighbours) in part.values.iter_mut().zip(&part.neighbours) {
             *value = neighbours.iter().fold(*value, |value, &(place, weight)| value - weight * others[place]);

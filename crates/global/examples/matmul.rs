@@ -149,8 +149,8 @@ impl Product {
 
     /// Returns the block of a factor that was got for a step.
     fn landed(&self, world: &World, nth: usize, factor: usize) -> Result<Vec<f64>, Error> {
-        let words = words::load(world, self.landing, landing(nth, factor), BLOCK)?;
-        Ok(words.into_iter().map(f64::from_bits).collect())
+        let words = world.words(self.landing, landing(nth, factor), BLOCK)?;
+        Ok(words.map(f64::from_bits).collect())
     }
 }
 

@@ -15,6 +15,7 @@ mod sorting;
 mod words;
 
 use blocks::Blocks;
+use bytemuck::{cast_slice, cast_slice_mut};
 use common::{Arguments, Program};
 use netdyno_global::{Combination, Error, GlobalPointer, World};
 use std::process::ExitCode;
@@ -47,7 +48,7 @@ fn sort(world: &mut World, arguments: &Arguments, keys: Vec<u64>) -> Result<Vec<
         world.store(to, &key.to_le_bytes())?;
     }
     world.all_store_sync()?;
-    let mut keys = words::load(world, segment, 0, mine)?;
+    let mut keys: Vec<u64> = world.words(segment, 0, mine)?.collect();
     keys.sort_unstable();
     world.free(segment)?;
     Ok(keys)
@@ -58,24 +59,26 @@ fn splitters(world: &mut World, arguments: &Arguments, keys: &[u64]) -> Result<V
     let (ranks, me) = (world.ranks(), world.rank() as usize);
     let samples = words::allocate(world, SAMPLE * ranks as usize)?;
     world.barrier()?;
-    let sample: Vec<u8> = keys.iter().take(SAMPLE).flat_map(|key| key.to_le_bytes()).collect();
     let offset = (8 * SAMPLE * me) as u64;
-    world.store(GlobalPointer { rank: 0, segment: samples.number(), offset }, &sample)?;
+    world.store(
+        GlobalPointer { rank: 0, segment: samples.number(), offset },
+        cast_slice(&keys[..keys.len().min(SAMPLE)]),
+    )?;
     world.all_store_sync()?;
-    let mut bytes = vec![0; 8 * (ranks as usize - 1)];
+    let mut splitters = vec![0; ranks as usize - 1];
     if me == 0 {
-        let all = words::load(world, samples, 0, SAMPLE * ranks as usize)?;
+        let all: Vec<u64> = world.words(samples, 0, SAMPLE * ranks as usize)?.collect();
         let blocks = Blocks::new(arguments.size, ranks);
         let len = |rank| ((blocks.of(rank).end - blocks.of(rank).start) as usize).min(SAMPLE);
         let of_ranks = (0..).zip(all.chunks(SAMPLE));
         let mut sample: Vec<u64> = of_ranks.flat_map(|(rank, keys)| &keys[..len(rank)]).copied().collect();
         sample.sort_unstable();
         let nth = |rank: usize| sample.get(rank * sample.len() / ranks as usize).copied().unwrap_or(u64::MAX);
-        bytes = (1..ranks as usize).flat_map(|rank| nth(rank).to_le_bytes()).collect();
+        splitters = (1..ranks as usize).map(nth).collect();
     }
-    world.broadcast(0, &mut bytes)?;
+    world.broadcast(0, cast_slice_mut(&mut splitters))?;
     world.free(samples)?;
-    Ok(words::words_of(&bytes))
+    Ok(splitters)
 }
 
 /// Returns the place at each rank at which the first key of this rank goes, and the number of keys that come here.

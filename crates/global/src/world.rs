@@ -99,6 +99,24 @@ impl World {
         Ok(())
     }
 
+    /// Returns little-endian words of a segment of this rank, without any message. Each is read when the iterator comes to
+    /// it. No word is stored meanwhile but by ranks that share the memory.
+    ///
+    /// # Errors
+    /// Returns `OutOfBounds` or `NoSuchSegment`.
+    pub fn words(
+        &self,
+        segment: Segment,
+        offset: u64,
+        words: usize,
+    ) -> Result<impl ExactSizeIterator<Item = u64> + '_, Error> {
+        let (at, len) = (self.pointer(segment, offset), (words as u64).saturating_mul(8));
+        let refused = |refusal| Error::refused(Failure { at, len, refusal });
+        let memory = self.state.memories.get(segment.0).ok_or_else(|| refused(Refusal::NoSuchSegment))?;
+        let segment_len = memory.len() as u64;
+        memory.words(offset as usize, words).map_err(|_| refused(Refusal::OutOfBounds { segment_len }))
+    }
+
     /// Copies `from` into a segment of this rank, without any message.
     ///
     /// # Errors

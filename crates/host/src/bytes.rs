@@ -5,7 +5,7 @@
 //! behaviour, because every copy uses relaxed atomic bytes.
 
 use crate::copy::{
-    FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, copy_to_slice, store_in_order,
+    FLAG, copy, copy_in_order, copy_slice, copy_slice_in_order, copy_to_slice, load_word, store_in_order,
 };
 use crate::pages::page_bytes;
 use crate::region::{CONTROL_BYTES, Region};
@@ -132,6 +132,17 @@ impl Bytes {
         // SAFETY: `at` checked the range, and all access to it is by atomic copies. `into` is borrowed
         // exclusively.
         unsafe { copy_to_slice(at.as_ptr(), into) };
+    }
+
+    /// Returns the little-endian words from `offset` on. Each is read when the iterator comes to it.
+    ///
+    /// # Panics
+    /// Panics if there are fewer words: the caller must have checked.
+    #[inline]
+    pub fn words(&self, offset: usize, words: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let first = self.at(offset, 8 * words);
+        // SAFETY: `at` checked the range, which is borrowed, and all access to it is by atomic copies.
+        (0..words).map(move |nth| u64::from_le_bytes(unsafe { load_word(first.add(8 * nth).as_ptr()) }))
     }
 
     /// Copies `len` bytes from `offset` to offset `at` of `to`.
@@ -426,6 +437,17 @@ mod tests {
         assert_eq!(contents(&other), [0, 1, 7, 8]);
         bytes.copy(0, &bytes, 2, 4);
         assert_eq!(contents(&bytes), [1, 1, 1, 1, 7, 8]);
+    }
+
+    #[test]
+    fn words_are_read_from_any_offset() {
+        let bytes = Bytes::of_box((0..40).collect());
+        for offset in 0..8 {
+            let words: Vec<u64> = bytes.words(offset, 4).collect();
+            let expected: Vec<u8> = (offset as u8..).take(32).collect();
+            assert_eq!(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(bytes.words(40, 0).len(), 0);
     }
 
     #[test]

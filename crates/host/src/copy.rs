@@ -54,17 +54,48 @@ pub(crate) unsafe fn copy_slice(from: &[u8], to: *mut u8) {
 /// atomics only.
 #[inline]
 pub(crate) unsafe fn copy_to_slice(from: *const u8, to: &mut [u8]) {
-    // Tools that check each access require that bytes stored one by one are also loaded one by one.
-    if !cfg!(any(miri, netdyno_tsan))
-        && from.addr().is_multiple_of(FLAG)
+    if is_word(from)
         && let Ok(word) = <&mut [u8; FLAG]>::try_from(&mut *to)
     {
-        // SAFETY: the caller has promised that a word can be read there, and it is aligned.
-        *word = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed).to_ne_bytes();
+        // SAFETY: the caller has promised that a word can be read there.
+        *word = unsafe { load_word(from) };
     } else {
         // SAFETY: the caller has promised that the source is readable. The target is borrowed exclusively.
         unsafe { copy(from, to.as_mut_ptr(), to.len()) };
     }
+}
+
+/// Returns the bytes of a word of shared memory, at any address.
+///
+/// # Safety
+/// `from` must be readable for a word. Other threads access it by such copies and by atomics only.
+#[inline(always)]
+pub(crate) unsafe fn load_word(from: *const u8) -> [u8; FLAG] {
+    if is_word(from) {
+        // SAFETY: the caller has promised that a word can be read there, and it is aligned.
+        unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed).to_ne_bytes()
+    } else {
+        // SAFETY: the caller has promised that a word can be read there.
+        unsafe { load_bytes(from) }
+    }
+}
+
+/// Loads the bytes of a word one by one. It is a call, so that a loop that never makes it needs no memory for the bytes.
+///
+/// # Safety
+/// As for [`load_word`].
+#[inline(never)]
+unsafe fn load_bytes(from: *const u8) -> [u8; FLAG] {
+    let mut bytes = [0; FLAG];
+    // SAFETY: the caller has promised that the source is readable. The target is borrowed exclusively.
+    unsafe { copy(from, bytes.as_mut_ptr(), FLAG) };
+    bytes
+}
+
+/// Reports whether the bytes at an address can be loaded as a word. Tools that check each access require that bytes stored
+/// one by one are also loaded one by one.
+fn is_word(from: *const u8) -> bool {
+    !cfg!(any(miri, netdyno_tsan)) && from.addr().is_multiple_of(FLAG)
 }
 
 /// # Safety

@@ -1,4 +1,4 @@
-/* The example radix_sort against MPI: "radix_sort KEYS key|digit". Same keys, same digits, same phases. "key" moves each key
+/* The example radix_sort against MPI: "radix_sort KEYS key|digit". Same keys, same digits. "key" moves each key
  * to its place by MPI_Put; "digit" moves the keys, sorted by their digit, by MPI_Alltoallv. Rank 0 prints the time of the
  * sort in seconds. The exit code is 1 if the result is wrong. */
 #include <mpi.h>
@@ -94,11 +94,12 @@ static uint64_t overlap(const struct order *order, int from, int to, int value, 
     return end > *begin ? end - *begin : 0;
 }
 
-/* The keys of the rank sorted by digit, so that those to a rank are adjacent, and one exchange between all ranks. */
+/* The keys of the rank sorted by digit, so that those to a rank are adjacent, and one exchange between all ranks. The keys
+ * change between two arrays, and are in the first one after an even number of digits. */
 static void sort_by_digit(uint64_t *keys, uint64_t count)
 {
     struct order order = { .all = array(ranks * VALUES, 8), .first = array(ranks * VALUES, 8) };
-    uint64_t *sent = array(count, 8), *received = array(count, 8), begin;
+    uint64_t *others = array(count, 8), *memory = others, begin;
     int *sends = array(ranks, sizeof(int)), *send_at = array(ranks, sizeof(int));
     int *receives = array(ranks, sizeof(int)), *receive_at = array(ranks, sizeof(int));
     for (int shift = 0; shift < 64; shift += BITS) {
@@ -109,7 +110,7 @@ static void sort_by_digit(uint64_t *keys, uint64_t count)
             sum += order.counts[value];
         }
         for (uint64_t at = 0; at < count; at++)
-            sent[place[keys[at] >> shift & (VALUES - 1)]++] = keys[at];
+            others[place[keys[at] >> shift & (VALUES - 1)]++] = keys[at];
         for (int rank = 0, out = 0, in = 0; rank < ranks; rank++) {
             sends[rank] = receives[rank] = 0;
             for (int value = 0; value < VALUES; value++) {
@@ -121,19 +122,20 @@ static void sort_by_digit(uint64_t *keys, uint64_t count)
             out += sends[rank];
             in += receives[rank];
         }
-        MPI_Alltoallv(sent, sends, send_at, MPI_UINT64_T, received, receives, receive_at, MPI_UINT64_T,
-                      MPI_COMM_WORLD);
+        MPI_Alltoallv(others, sends, send_at, MPI_UINT64_T, keys, receives, receive_at, MPI_UINT64_T, MPI_COMM_WORLD);
         for (int rank = 0; rank < ranks; rank++) {
-            uint64_t *next = received + receive_at[rank];
+            uint64_t *next = keys + receive_at[rank];
             for (int value = 0; value < VALUES; value++) {
                 uint64_t here = overlap(&order, rank, me, value, &begin);
-                memcpy(keys + (here ? begin - first_of(me) : 0), next, here * 8);
+                memcpy(others + (here ? begin - first_of(me) : 0), next, here * 8);
                 next += here;
             }
         }
+        uint64_t *swapped = keys;
+        keys = others;
+        others = swapped;
     }
-    free(sent);
-    free(received);
+    free(memory);
 }
 
 /* Whether the keys of all ranks are in order, and as many, with the same sums, as those that were drawn. */

@@ -7,20 +7,6 @@ pub fn allocate(world: &mut World, words: usize) -> Result<Segment, Error> {
     world.allocate(size_of::<u64>() * words.max(1))
 }
 
-/// Returns words of a segment of this rank, from an offset in bytes on.
-#[allow(dead_code, reason = "radix sort keeps its keys as bytes")]
-pub fn load(world: &World, segment: Segment, offset: u64, words: usize) -> Result<Vec<u64>, Error> {
-    let mut bytes = vec![0; size_of::<u64>() * words];
-    world.load(segment, offset, &mut bytes)?;
-    Ok(words_of(&bytes))
-}
-
-/// Returns the words of bytes, little endian.
-#[allow(dead_code, reason = "radix sort keeps its keys as bytes")]
-pub fn words_of(bytes: &[u8]) -> Vec<u64> {
-    bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
-}
-
 /// Returns the word of a stream with this number (SplitMix64).
 pub fn random(stream: u64, nth: u64) -> u64 {
     let mix = |z: u64, shift: u32, factor: u64| (z ^ (z >> shift)).wrapping_mul(factor);

@@ -48,6 +48,8 @@ fn transfers_of_every_length(transport: Transport) {
             world.sync().unwrap();
             world.load(landing, 5, &mut back).unwrap();
             assert!(back == bytes, "{len} bytes, split-phase");
+            let words = world.words(landing, 5, len / 8).unwrap().flat_map(u64::to_le_bytes);
+            assert!(words.eq(bytes[..len / 8 * 8].iter().copied()), "{len} bytes, as words");
 
             bytes = pattern(nth + me + 200, len);
             world.store(there, &bytes).unwrap();

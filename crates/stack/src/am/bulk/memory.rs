@@ -78,6 +78,20 @@ impl Memory {
         Ok(())
     }
 
+    /// Returns little-endian words of the memory, from `offset` on. Each is read when the iterator comes to it.
+    ///
+    /// # Errors
+    /// Returns an error if the range is outside of the memory.
+    #[inline]
+    pub fn words(
+        &self,
+        offset: usize,
+        words: usize,
+    ) -> Result<impl ExactSizeIterator<Item = u64> + '_, OutOfBounds> {
+        OutOfBounds::check(offset, words.saturating_mul(8), self.len())?;
+        Ok(self.0.bytes.words(offset, words))
+    }
+
     /// Copies `from` into the memory, from `offset` on.
     ///
     /// # Errors
