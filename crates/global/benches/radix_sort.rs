@@ -4,7 +4,7 @@
 //!     cargo build --release -p netdyno-global --examples
 //!     NETDYNO_TEST_MPICC=/path/to/mpicc cargo bench -p netdyno-global --bench radix_sort [KEYS]
 //!
-//! Both have the same keys and digits. By digit the keys move together: by bulk stores to their places here, and by one
+//! Both have the same keys and digits. By digit the keys move together: by stores of 256 keys to their places here, and by one
 //! `MPI_Alltoallv` there, which is what an MPI programmer would write. By key each key is a store of its own, and an
 //! `MPI_Put`; this has fewer keys, because `MPI_Put` takes long. Both programs check their results.
 //!

@@ -200,7 +200,7 @@ impl World {
             return self.post(at.rank, OPERATE, words, payload);
         }
         let mut out = Vec::new();
-        let reply = self.state.serve(words, payload, &mut out);
+        let reply = self.state.serve(words, payload, usize::MAX, &mut out);
         // The reply was made here, so that it cannot be unexpected.
         let taken = self.state.initiator.take(at.rank, reply, &mut self.state.memories);
         debug_assert_eq!(taken, Ok(()));

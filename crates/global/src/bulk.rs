@@ -1,7 +1,7 @@
 //! Long transfers, by the bulk transfers of Active Messages.
 
 use crate::error::Error;
-use crate::state::{FETCHED, KEY, STORED, Segment};
+use crate::state::{FETCHED, KEY, KeyQuestion, STORED, Segment};
 use crate::world::World;
 use netdyno_protocol::global::initiator::{Completion, Landing, Outstanding};
 use netdyno_protocol::global::{GlobalPointer, Refusal};
@@ -81,7 +81,7 @@ impl World {
         let outstanding = Outstanding { at, len: len as u64, landing: Landing::Elsewhere, completion };
         let ticket = self.state.initiator.begin(outstanding);
         if remote.is_none() {
-            self.state.initiator.complete(ticket, Some(Refusal::NoSuchSegment));
+            self.refuse(at, ticket, Refusal::NoSuchSegment);
         }
         Ok((ticket, remote))
     }
@@ -105,8 +105,14 @@ impl World {
             Err(TransferError::Lost(lost)) => return Err(self.lose(self.state.rank_of(lost.peer), lost)),
             Err(error) => return Err(self.fail(Error::unreachable(at.rank, &error))),
         };
-        self.state.initiator.complete(ticket, Some(refusal));
+        self.refuse(at, ticket, refusal);
         Ok(())
+    }
+
+    /// Ends an operation that was not begun.
+    fn refuse(&mut self, at: GlobalPointer, ticket: u32, refusal: Refusal) {
+        let ended = self.state.initiator.complete(at.rank, ticket, Some(refusal));
+        debug_assert_eq!(ended, Ok(()));
     }
 
     /// Returns the memory of a segment of another rank, or `None` if it has none. Asks for its key the first time.
@@ -115,11 +121,13 @@ impl World {
         if let Some(remote) = self.state.attached.get(&(rank, segment)) {
             return Ok(Some(*remote));
         }
-        self.state.key = None;
+        self.state.key = Some(KeyQuestion { rank, answer: None });
         self.post(rank, KEY, [segment.into(), 0, 0, 0], &[])?;
         self.state.traffic.round_trips += 1;
-        self.wait(|state| state.key.is_some())?;
-        let Some(Ok(key)) = self.state.key.take() else { return Ok(None) };
+        self.wait(|state| state.key.as_ref().is_some_and(|question| question.answer.is_some()))?;
+        let Some(key) = self.state.key.take().and_then(|question| question.answer).flatten() else {
+            return Ok(None);
+        };
         let peer = self.neighbour(rank)?;
         match self.endpoint.attach(&mut self.state, peer, &key) {
             Ok(remote) => {

@@ -7,8 +7,8 @@ use netdyno_protocol::global::{GlobalPointer, Refusal};
 use netdyno_stack::am::{ConnectError, MemoryError, OpenError, PeerLost};
 use thiserror::Error;
 
-/// Reasons why an operation failed. After `PeerLost`, `Misbehaved` and `Mismatch` every later call of the world fails
-/// in the same way.
+/// Reasons why an operation failed. After `PeerLost`, `Misbehaved` and `Mismatch` every later call of the world that needs
+/// another rank fails in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

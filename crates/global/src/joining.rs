@@ -157,11 +157,12 @@ impl Joining {
             let peer = connected.map_err(|error| JoinError::Connect { rank: other as u32, error })?;
             neighbours.push(Some(peer));
         }
-        let sizes = neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(*neighbour));
+        let sizes: Vec<usize> =
+            neighbours.iter().flatten().map(|neighbour| endpoint.medium_bytes(*neighbour)).collect();
         let mut world = World {
-            piece: sizes.min().unwrap_or(usize::MAX),
+            piece: sizes.iter().copied().min().unwrap_or(usize::MAX),
             endpoint,
-            state: State::new(rank, ranks),
+            state: State::new(rank, ranks, sizes.iter().copied().max().unwrap_or(0)),
             neighbours,
             ask_every: peer_timeout / 4,
             asked: Instant::now(),

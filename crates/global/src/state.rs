@@ -72,6 +72,15 @@ pub(crate) enum Stop {
     Lost(u32, Loss),
 }
 
+/// A question for the key of a segment.
+#[derive(Debug)]
+pub(crate) struct KeyQuestion {
+    /// The rank that has the segment.
+    pub rank: u32,
+    /// The key, or `None` if there is no such segment.
+    pub answer: Option<Option<Vec<u8>>>,
+}
+
 /// The state of a rank.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -81,8 +90,8 @@ pub(crate) struct State {
     pub collectives: Collectives,
     /// Bytes that stores have written into segments of this rank, and that no sync has taken yet.
     pub stored: u64,
-    /// The answer to the question for a key.
-    pub key: Option<Result<Vec<u8>, Refusal>>,
+    /// The question for a key that waits for its answer, or has it.
+    pub key: Option<KeyQuestion>,
     /// Memory of other ranks, by rank and segment.
     pub attached: HashMap<(u32, u32), Remote>,
     /// Whether each rank has finished.
@@ -92,12 +101,14 @@ pub(crate) struct State {
     /// Present once a handler has learnt that the job cannot go on.
     pub stop: Option<Stop>,
     pub traffic: Traffic,
+    /// The most bytes of a reply to any rank. The transport of the rank may take fewer.
+    longest_reply: usize,
     /// The bytes of the reply to a get.
     out: Vec<u8>,
 }
 
 impl State {
-    pub fn new(rank: u32, ranks: u32) -> Self {
+    pub fn new(rank: u32, ranks: u32, longest_reply: usize) -> Self {
         Self {
             rank,
             memories: Memories::default(),
@@ -110,6 +121,7 @@ impl State {
             has_any_left: false,
             stop: None,
             traffic: Traffic::default(),
+            longest_reply,
             out: Vec::new(),
         }
     }
@@ -121,17 +133,22 @@ impl State {
         if index < self.rank { index } else { index + 1 }
     }
 
-    /// Carries out an operation on a segment of this rank.
+    /// Carries out an operation on a segment of this rank. A get of more bytes than `longest` is refused.
     #[inline(always)]
-    pub fn serve<'a>(&mut self, words: message::Words, payload: &[u8], out: &'a mut Vec<u8>) -> Reply<'a> {
+    pub fn serve<'a>(
+        &mut self,
+        words: message::Words,
+        payload: &[u8],
+        longest: usize,
+        out: &'a mut Vec<u8>,
+    ) -> Reply<'a> {
         let Ok(request) = Request::parse(words, payload) else {
             return Reply {
                 ticket: message::ticket(words[0]),
                 outcome: Outcome::Refused(Refusal::Malformed),
             };
         };
-        // The transport refuses a longer reply.
-        let outcome = target::serve(&request, &mut self.memories, usize::MAX, out);
+        let outcome = target::serve(&request, &mut self.memories, longest, out);
         if let (Operation::Store(data), Outcome::Written) = (request.operation, outcome) {
             self.stored += data.as_slice().len() as u64;
         }
@@ -144,6 +161,13 @@ impl State {
         let reply = Reply::parse(words, payload).ok();
         let taken = reply.and_then(|reply| self.initiator.take(from, reply, &mut self.memories).ok());
         if taken.is_none() {
+            self.stop = Some(Stop::Misbehaved(from));
+        }
+    }
+
+    /// Ends an operation whose bytes the transport has moved or refused.
+    fn complete(&mut self, from: u32, ticket: u32, refused: Option<Refusal>) {
+        if self.initiator.complete(from, ticket, refused).is_err() {
             self.stop = Some(Stop::Misbehaved(from));
         }
     }
@@ -186,8 +210,13 @@ pub(crate) fn handlers() -> Handlers<State> {
     });
     handlers.on_reply(KEY_TOLD, |state: &mut State, reply| {
         state.traffic.receive();
-        let is_key = reply.words()[0] == 1;
-        state.key = Some(if is_key { Ok(reply.payload().to_vec()) } else { Err(Refusal::NoSuchSegment) });
+        let from = state.rank_of(reply.peer());
+        match &mut state.key {
+            Some(KeyQuestion { rank, answer: answer @ None }) if *rank == from => {
+                *answer = Some((reply.words()[0] == 1).then(|| reply.payload().to_vec()));
+            }
+            _ => state.stop = Some(Stop::Misbehaved(from)),
+        }
     });
     handlers.on_store(STORED, |state: &mut State, stored: Stored<'_>| {
         state.traffic.receive();
@@ -201,12 +230,13 @@ pub(crate) fn handlers() -> Handlers<State> {
     });
     handlers.on_fetched(FETCHED, |state: &mut State, fetched| {
         state.traffic.receive();
-        state.initiator.complete(fetched.words()[0] as u32, None);
+        let from = state.rank_of(fetched.peer());
+        state.complete(from, fetched.words()[0] as u32, None);
     });
     handlers.on_refused(|state: &mut State, refused: Refused| {
         let rank = state.rank_of(refused.peer);
         state.attached.retain(|(owner, _), remote| *owner != rank || remote.memory() != refused.memory);
-        state.initiator.complete(refused.words[0] as u32, Some(Refusal::NoSuchSegment));
+        state.complete(rank, refused.words[0] as u32, Some(Refusal::NoSuchSegment));
     });
     handlers
 }
@@ -214,7 +244,7 @@ pub(crate) fn handlers() -> Handlers<State> {
 fn operate(state: &mut State, request: am::Request<'_>) {
     state.traffic.receive();
     let mut out = std::mem::take(&mut state.out);
-    let reply = state.serve(request.words(), request.payload(), &mut out);
+    let reply = state.serve(request.words(), request.payload(), state.longest_reply, &mut out);
     match reply.encode() {
         (words, []) => answer(state, request, words),
         (words, bytes) => {

@@ -140,7 +140,7 @@ impl Bytes {
     /// Panics if there are fewer words: the caller must have checked.
     #[inline]
     pub fn words(&self, offset: usize, words: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
-        let first = self.at(offset, 8 * words);
+        let first = self.at(offset, words.saturating_mul(8));
         // SAFETY: `at` checked the range, which is borrowed, and all access to it is by atomic copies.
         (0..words).map(move |nth| u64::from_le_bytes(unsafe { load_word(first.add(8 * nth).as_ptr()) }))
     }

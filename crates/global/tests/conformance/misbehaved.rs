@@ -23,8 +23,9 @@ const OPERATE: u8 = 0;
 const TREE: u8 = 1;
 const LOST: u8 = 5;
 const HANDLERS: u8 = 6;
-/// The handler of replies to operations.
+/// The handlers of replies to operations, and to questions for a key.
 const OPERATED: u8 = 0;
+const KEY_TOLD: u8 = 1;
 /// The messages by which a rank enters the barrier of the join, and the next two: a barrier, up the tree, with a number.
 const FIRST_BARRIER: Words = [0x101, 0, 0, 0];
 const BARRIER: Words = [0x101, 1, 0, 0];
@@ -43,6 +44,8 @@ enum Sends {
     Answer(Outcome<'static>),
     /// The words of a reply to an operation, made from its ticket.
     Words(fn(u32) -> Words),
+    /// The answer to a question for a key, instead of that to an operation.
+    Key,
 }
 
 fn handlers() -> Handlers<Sends> {
@@ -53,6 +56,7 @@ fn handlers() -> Handlers<Sends> {
         let words = match *sends {
             Sends::Answer(outcome) => Reply { ticket, outcome }.encode().0,
             Sends::Words(words) => words(ticket),
+            Sends::Key => return request.reply(KEY_TOLD, [0]),
             Sends::Requests(..) => return,
         };
         request.reply(OPERATED, words);
@@ -205,6 +209,7 @@ pub fn a_rank_that_breaks_the_protocol_is_named(transport: Transport) {
         Sends::Words(|ticket| [u64::from(ticket) << 32 | 99, 0, 0, 0]),
         Sends::Words(|ticket| [u64::from(ticket + 1) << 32 | 8 | (LEN as u64) << 8, 0, 0, 0]),
         Sends::Words(|_| [u64::MAX; 4]),
+        Sends::Key,
     ];
     for (nth, sends) in answers.into_iter().enumerate() {
         assert_named(run(transport, sends, read), &format!("answer {nth}"));

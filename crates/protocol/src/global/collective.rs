@@ -199,6 +199,10 @@ impl Collectives {
             }
         }
         *sequence += 1;
+        // No correct rank sends a message that the collective did not need.
+        while early.first_key_value().is_some_and(|((number, ..), _)| number < sequence) {
+            early.pop_first();
+        }
         let value = running.take().map(|run| run.value);
         Ok(Step::Done(value.unwrap_or_default()))
     }
@@ -210,5 +214,25 @@ fn combine(combination: Combination, value: &mut [u8], other: &[u8]) {
     let (others, _) = other.as_chunks::<8>();
     for (word, other) in words.iter_mut().zip(others) {
         *word = combination.of(u64::from_le_bytes(*word), u64::from_le_bytes(*other)).to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_no_rank_needs_is_forgotten_with_its_collective() {
+        let mut collectives = Collectives::new(0, 2);
+        for sequence in 0..1000 {
+            let message =
+                |direction| TreeMessage { direction, collective: Collective::Barrier, sequence, value: &[] };
+            collectives.start(Collective::Barrier, Vec::new());
+            // The child of this rank has no value for it on the way down.
+            collectives.take(1, &message(Direction::Down)).unwrap();
+            collectives.take(1, &message(Direction::Up)).unwrap();
+            while !matches!(collectives.step(), Ok(Step::Done(_))) {}
+            assert!(collectives.early.is_empty());
+        }
     }
 }

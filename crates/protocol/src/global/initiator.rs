@@ -139,10 +139,7 @@ impl Initiator {
         Reply { ticket, outcome }: Reply<'_>,
         segments: &mut impl Segments,
     ) -> Result<(), Unexpected> {
-        let operation = self.outstanding.get(ticket as usize).copied().flatten().ok_or(Unexpected)?;
-        if operation.at.rank != from {
-            return Err(Unexpected);
-        }
+        let operation = self.operation(from, ticket)?;
         let Outstanding { at, len, .. } = operation;
         let mut failure = None;
         match (operation.landing, outcome) {
@@ -169,7 +166,7 @@ impl Initiator {
             }
             _ => return Err(Unexpected),
         }
-        self.end(ticket, |_| failure);
+        self.end(ticket, operation, failure);
         Ok(())
     }
 
@@ -188,20 +185,35 @@ impl Initiator {
         Ok(())
     }
 
-    /// Ends an operation whose bytes another layer has moved or refused.
+    /// Ends an operation on the rank `from` whose bytes another layer has moved or refused.
+    ///
+    /// # Errors
+    /// Returns `Unexpected` if the ticket does not belong to such an operation on that rank.
     #[inline(always)]
-    pub fn complete(&mut self, ticket: u32, refused: Option<Refusal>) {
-        self.end(ticket, |Outstanding { at, len, .. }| refused.map(|refusal| Failure { at, len, refusal }));
+    pub fn complete(&mut self, from: u32, ticket: u32, refused: Option<Refusal>) -> Result<(), Unexpected> {
+        let operation = self.operation(from, ticket)?;
+        if operation.landing != Landing::Elsewhere {
+            return Err(Unexpected);
+        }
+        let Outstanding { at, len, .. } = operation;
+        self.end(ticket, operation, refused.map(|refusal| Failure { at, len, refusal }));
+        Ok(())
+    }
+
+    /// Returns an operation under way on the rank `from`.
+    #[inline(always)]
+    fn operation(&self, from: u32, ticket: u32) -> Result<Outstanding, Unexpected> {
+        let operation = self.outstanding.get(ticket as usize).copied().flatten();
+        operation.filter(|operation| operation.at.rank == from).ok_or(Unexpected)
     }
 
     #[inline(always)]
-    fn end(&mut self, ticket: u32, failure: impl FnOnce(Outstanding) -> Option<Failure>) {
-        let taken = self.outstanding.get_mut(ticket as usize).and_then(Option::take);
-        let Some(operation) = taken else { return };
+    fn end(&mut self, ticket: u32, operation: Outstanding, failure: Option<Failure>) {
+        self.outstanding[ticket as usize] = None;
         let completion = operation.completion as usize;
         self.free.push(ticket);
         self.counts[completion] -= 1;
-        if let Some(failure) = failure(operation) {
+        if let Some(failure) = failure {
             self.failures[completion].get_or_insert(failure);
         }
     }
@@ -226,6 +238,24 @@ mod tests {
         }
         fn read(&self, _: u32, _: u64, _: &mut [u8]) {}
         fn write(&mut self, _: u32, _: u64, _: &[u8]) {}
+    }
+
+    #[test]
+    fn another_layer_ends_only_operations_whose_bytes_it_moves_at_their_rank() {
+        let at = GlobalPointer { rank: 3, segment: 1, offset: 0 };
+        let mut initiator = Initiator::new(7);
+        let mut begin =
+            |landing| initiator.begin(Outstanding { at, len: 8, landing, completion: Completion::Call });
+        let [moved, other] = [begin(Landing::Elsewhere), begin(Landing::Value)];
+        let refusal = Some(Refusal::NoSuchSegment);
+        for (from, ticket) in [(3, other), (4, moved), (3, 2)] {
+            assert_eq!(initiator.complete(from, ticket, refusal), Err(Unexpected));
+        }
+        assert_eq!(initiator.count(Completion::Call), 2);
+        assert_eq!(initiator.take_failure(Completion::Call), None);
+        assert_eq!(initiator.complete(3, moved, refusal), Ok(()));
+        assert_eq!(initiator.complete(3, moved, refusal), Err(Unexpected));
+        assert_eq!(initiator.count(Completion::Call), 1);
     }
 
     #[test]

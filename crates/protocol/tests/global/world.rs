@@ -241,7 +241,7 @@ impl World {
                     }
                     Event::Fetched(number) => {
                         let (ticket, _) = transfers[side].gets.remove(&number).unwrap();
-                        rank.initiator.complete(ticket, None);
+                        rank.initiator.complete(from, ticket, None).unwrap();
                     }
                     refused => panic!("seed {}: {refused:?}", self.seed),
                 }
