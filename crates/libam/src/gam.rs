@@ -12,7 +12,7 @@ use crate::calling::Function;
 use crate::code::{Category, Code};
 use crate::exchange::Outbound;
 use crate::guard::{answer_gam, initialize, quietly};
-use crate::job::{self, Job};
+use crate::job::{self, Job, Started};
 use crate::message::MAX_BYTES;
 use crate::objects::token::{Source, Token};
 use crate::refusal::{Refusal, refuse};
@@ -38,7 +38,7 @@ fn word(low: i32, high: i32) -> u64 {
     u64::from(low as u32) | u64::from(high as u32) << 32
 }
 
-fn job() -> Result<&'static Job, Refusal> {
+fn job() -> Result<Started, Refusal> {
     job::started().map_err(|_| refuse(Code::NotInit, "call am_enable first"))
 }
 
@@ -47,6 +47,7 @@ fn source(token: &Token<'_, '_>) -> c_int {
     match token.source {
         Source::Own => token.endpoint.index_of(&token.endpoint.name),
         Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
+        Source::Entry(index) => Some(index as usize),
     }
     .map_or(-1, |rank| rank as c_int)
 }
@@ -101,7 +102,7 @@ extern "C" fn am_max_size() -> c_int {
 extern "C" fn am_poll() {
     quietly((), || {
         let polled = job().and_then(|job| {
-            job.bundle.poll()?;
+            job.endpoint.bundle().poll()?;
             transfers::end_stores();
             Ok(())
         });
@@ -114,7 +115,7 @@ extern "C" fn am_poll() {
 #[unsafe(no_mangle)]
 extern "C" fn am_barrier() {
     quietly((), || {
-        if let Err(refusal) = job().and_then(Job::barrier) {
+        if let Err(refusal) = job().and_then(|job| job.barrier()) {
             refusal.tell("am_barrier");
         }
     });
@@ -134,7 +135,7 @@ extern "C" fn am_request_words(
         let job = job()?;
         let arguments =
             arguments([places::encode_function(function)?, a as u64, b as u64, c as u64, d as u64]);
-        job.endpoint.request(rank(job, to)?, short(CALL, &arguments), false)
+        job.endpoint.request(rank(&job, to)?, short(CALL, &arguments), false)
     })
 }
 

@@ -3,10 +3,10 @@
 use crate::code::Code;
 use crate::ending::{flush_output, kill};
 use crate::lobby::{End, Notice};
-use crate::lock::held;
+use crate::lock::{Held, held};
 use crate::message::Words;
 use crate::name::Name;
-use crate::objects::{Bundle, Endpoint};
+use crate::objects::Endpoint;
 use crate::refusal::{Refusal, refuse, say};
 use netdyno_job::launching::LAUNCHER_TIME;
 use netdyno_job::pmi::Pmi;
@@ -14,6 +14,7 @@ use netdyno_stack::am::{Loss, PeerId};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int};
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -95,7 +96,6 @@ pub struct Job {
     pub ranks: usize,
     /// The same number at all ranks.
     pub id: u64,
-    pub bundle: &'static Bundle,
     pub endpoint: &'static Endpoint,
     pub names: Vec<Name>,
     pub pmi: RefCell<Option<Pmi>>,
@@ -123,6 +123,10 @@ pub struct Job {
     pub meeting: AtomicU8,
     /// Whether this rank waits in it for a message of another one.
     pub is_waiting: Cell<bool>,
+    /// Whether this rank tells the others that it ends the job.
+    pub is_telling: Cell<bool>,
+    /// Whether it does so before any other one has told it.
+    pub is_first: Cell<bool>,
     /// Whether this rank ends.
     pub is_ending: AtomicBool,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
@@ -142,16 +146,29 @@ pub fn job() -> Option<&'static Job> {
     JOB.get()
 }
 
-/// Returns the job, whose bundle this thread uses now.
+/// The job, whose bundle this thread uses now.
+pub struct Started {
+    job: &'static Job,
+    /// The lock of the bundle, if the program has moved the endpoint of the job into one of `AM_PAR`.
+    _held: Option<Held<'static>>,
+}
+
+impl Deref for Started {
+    type Target = Job;
+
+    fn deref(&self) -> &Job {
+        self.job
+    }
+}
+
+/// Returns the job, and holds its bundle.
 ///
 /// # Errors
 /// Returns `NotInit` before the start.
-pub fn started() -> Result<&'static Job, Refusal> {
+pub fn started() -> Result<Started, Refusal> {
     let job =
         job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))?;
-    // The bundle of AM_SEQ has no lock.
-    let _none = job.bundle.hold()?;
-    Ok(job)
+    Ok(Started { job, _held: job.endpoint.hold()? })
 }
 
 impl Job {
@@ -219,7 +236,7 @@ impl Job {
         // A launcher that gets no abort is told the end of this rank, by the drop.
         let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
         if let Some(pmi) = pmi.filter(|_| code != 0) {
-            if self.ended.get().is_some() {
+            if self.ended.get().is_some() && !self.is_first.get() {
                 thread::sleep(FOLLOWING);
             }
             pmi.abort(code);
@@ -288,7 +305,7 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job_of(endpoint) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     take_notices(endpoint);
-    if job.is_ending.load(Ordering::Relaxed) || job.ended.get().is_some() {
+    if job.is_telling.get() || job.is_ending.load(Ordering::Relaxed) || job.ended.get().is_some() {
         return true;
     }
     if loss == Loss::Closed {

@@ -305,14 +305,14 @@ pub struct Calling(TcpStream);
 
 impl Calling {
     /// Greets the process of an endpoint. Returns the call and the name of its host, or `None` if the process has no
-    /// such endpoint.
+    /// such endpoint. A process that is stopped answers once it goes on, if that is in time.
     ///
     /// # Errors
-    /// Returns an error if the process cannot be reached.
-    pub fn begin(name: &Name) -> io::Result<Option<(Self, String)>> {
+    /// Returns an error if the process cannot be reached, or does not answer in time.
+    pub fn begin(name: &Name, until: Instant) -> io::Result<Option<(Self, String)>> {
         let began = Instant::now();
         loop {
-            match Self::greet(name) {
+            match Self::greet(name, until) {
                 Err(error) if is_dismissal(&error) && began.elapsed() < CALL_AGAIN => {
                     thread::sleep(Duration::from_millis(10));
                 }
@@ -321,19 +321,23 @@ impl Calling {
         }
     }
 
-    fn greet(name: &Name) -> io::Result<Option<(Self, String)>> {
-        let mut stream = TcpStream::connect_timeout(&name.at().into(), STEP)?;
+    fn greet(name: &Name, until: Instant) -> io::Result<Option<(Self, String)>> {
+        let left = until.saturating_duration_since(Instant::now()).min(STEP);
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut stream = TcpStream::connect_timeout(&name.at().into(), left)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STEP))?;
-        stream.set_write_timeout(Some(STEP))?;
+        stream.set_write_timeout(Some(left))?;
         let (number, key) = name.identity();
         stream.write_all(&[&GREETING[..], &number.to_le_bytes(), &key.to_le_bytes()].concat())?;
+        let mut answers = Timed { stream: &stream, until };
         let mut answer = [0];
-        stream.read_exact(&mut answer)?;
+        answers.read_exact(&mut answer)?;
         if answer != [ACCEPTED] {
             return Ok(None);
         }
-        let host = read_counted(&mut stream)?;
+        let host = read_counted(&mut answers)?;
         Ok(Some((Self(stream), String::from_utf8_lossy(&host).into_owned())))
     }
 
@@ -347,7 +351,7 @@ impl Calling {
         self.0.set_nonblocking(true)
     }
 
-    /// Sends the own name and a notice. Waits until it was taken.
+    /// Sends the own name and a notice. Waits until it was taken, for as long as the greeting could have taken.
     ///
     /// # Errors
     /// Returns an error if the process is gone.

@@ -72,10 +72,15 @@ impl Lock {
         self.deepen()
     }
 
+    /// Reports whether this thread holds the lock.
+    pub fn is_held_by_this_thread(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == this_thread()
+    }
+
     /// Reports whether this thread can take the lock and never waits for a thread that waits for it: it holds this lock, or
     /// none at all.
     pub fn is_safe_to_take(&self) -> bool {
-        self.holder.load(Ordering::Relaxed) == this_thread() || HELD.get() == 0
+        self.is_held_by_this_thread() || HELD.get() == 0
     }
 
     /// Takes the lock, unless another thread holds it.

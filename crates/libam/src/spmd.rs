@@ -164,7 +164,6 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         rank: place.rank,
         ranks: place.procs,
         id,
-        bundle,
         endpoint,
         names: all.iter().map(|(name, _)| *name).collect(),
         pmi: RefCell::new(pmi.take()),
@@ -180,6 +179,8 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         closed: RefCell::default(),
         meeting: AtomicU8::new(Meeting::Nothing as u8),
         is_waiting: Cell::new(false),
+        is_telling: Cell::new(false),
+        is_first: Cell::new(false),
         is_ending: AtomicBool::new(false),
         callback: Cell::new(None),
         environment: OnceLock::new(),
@@ -213,11 +214,18 @@ fn read_environment(bytes: &[u8]) -> Vec<CString> {
 impl Job {
     /// Connects to all ranks: calls those behind this one, and is called by those before.
     fn connect(&self) -> Result<(), Refusal> {
+        let time = settings::peer_timeout().map_err(failed)?;
         for rank in self.rank + 1..self.ranks {
             self.send(rank, [HELLO, 0, 0, 0], &[])?;
         }
-        let is_over = || self.endpoint.peers.borrow().len() >= self.ranks - 1;
-        self.meet(Meeting::Start, || self.wait(None, is_over, |_| true))
+        let (until, connected) = (Instant::now() + time, || self.endpoint.peers.borrow().len() + 1);
+        let is_over = || connected() >= self.ranks || Instant::now() > until;
+        self.meet(Meeting::Start, || self.wait(None, is_over, |_| true))?;
+        if connected() < self.ranks {
+            let missing = self.ranks - connected();
+            return Err(failed(format!("{missing} of {} ranks have not connected in {time:?}", self.ranks)));
+        }
+        Ok(())
     }
 
     /// Does something together with all other ranks.
@@ -249,7 +257,7 @@ impl Job {
     ) -> Result<(), Refusal> {
         let (mut vain, mut asked) = (0_u32, None);
         while !is_over() {
-            if self.bundle.poll()? == 0 {
+            if self.endpoint.bundle().poll()? == 0 {
                 vain += 1;
                 if let Some(ended) = self.ended.get().filter(&is_needed) {
                     self.exit(ended.code);
@@ -278,8 +286,8 @@ impl Job {
     /// As of a poll.
     pub fn take_controls(&self) -> Result<u64, Refusal> {
         let before = self.controls.get();
-        if !self.bundle.is_barred() {
-            self.bundle.poll()?;
+        if !self.endpoint.bundle().is_barred() {
+            self.endpoint.bundle().poll()?;
         }
         Ok(self.controls.get() - before)
     }
@@ -355,7 +363,7 @@ impl Job {
     fn check_may_wait(&self) -> Result<(), Refusal> {
         if self.endpoint.has_ended.load(Ordering::Relaxed) {
             Err(refuse(Code::NotInit, "the endpoint of the job was freed"))
-        } else if self.bundle.is_barred() {
+        } else if self.endpoint.bundle().is_barred() {
             Err(refuse(Code::Resource, "a handler may not wait for other ranks"))
         } else {
             Ok(())

@@ -293,6 +293,23 @@ fn a_handler_ends_the_job_with_its_code() {
 }
 
 #[test]
+fn a_rank_that_takes_no_message_does_not_keep_the_job_from_ending() {
+    let library = Library::built();
+    let program = library.compile("full");
+    for variables in [SHM, UDP] {
+        let Ended { end, took, errors, .. } = library.run(&program, 3, &[], variables);
+        assert_eq!((end, errors.as_str()), (End::Aborted { rank: 0, code: 7 }, ""));
+        // The rank would count as lost after 120 s.
+        assert!(took < Duration::from_secs(60), "{took:?}");
+    }
+}
+
+#[test]
+fn the_endpoint_of_the_job_may_move() {
+    passes("moved_job", &[1, 2, 3]);
+}
+
+#[test]
 fn a_rank_that_fails_says_why() {
     let library = Library::built();
     let program = library.compile("ends");

@@ -8,12 +8,17 @@ use crate::objects::{Bundle, Endpoint, Peer, State, Translation, for_each_unshar
 use crate::refusal::failed;
 use crate::settings;
 use netdyno_host::machine;
+use netdyno_host::signals::without_signals;
 use netdyno_stack::am::{self, PeerId, Wire};
 use std::fmt::Display;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Time for the answer of an endpoint that does not poll.
 const ANSWER: Duration = Duration::from_secs(120);
+/// Time in which a process is mostly greeted. Then this one polls.
+const GREETED_SOON: Duration = Duration::from_millis(1);
 
 impl Endpoint {
     /// Returns the peer of a translation. Connects to it before the first message.
@@ -58,18 +63,18 @@ impl Endpoint {
             failed(format!("endpoint {name} cannot be reached: {error}")).tell("connecting");
             Status::Unreachable
         };
-        let begun = Calling::begin(name).map_err(|error| failed(&error))?;
+        let until = Instant::now() + ANSWER;
+        let begun = self.greet(link, *name, until).map_err(|error| failed(&error))?;
         let (mut calling, host) = begun.ok_or(Status::BadEndpoint)?;
         let near = if host == machine::host() { Wire::Shm } else { Wire::Udp };
         let wire = settings::wire().map_err(|error| failed(&error))?.unwrap_or(near);
         let port = link.open_port(wire).map_err(|error| failed(&error))?;
         calling.offer(&self.name, wire, &port.address()).map_err(|error| failed(&error))?;
-        let began = Instant::now();
         let address = loop {
             if let Some(address) = calling.answered().map_err(|error| failed(&error))? {
                 break address;
             }
-            if began.elapsed() > ANSWER {
+            if Instant::now() > until {
                 return Err(failed(&"it does not poll"));
             }
             self.poll_while_waiting(link);
@@ -80,6 +85,26 @@ impl Endpoint {
         let id = link.connect(port, &address).map_err(|error| failed(&error))?;
         self.add_peer(*name, id);
         Ok(id)
+    }
+
+    /// Greets the process of an endpoint in a thread of its own, and polls meanwhile: the process may be stopped, or busy.
+    fn greet(
+        &'static self,
+        link: &mut am::Endpoint<State>,
+        name: Name,
+        until: Instant,
+    ) -> io::Result<Option<(Calling, String)>> {
+        let (begun, greeted) = mpsc::channel();
+        // This thread takes it, unless it has ended meanwhile.
+        let work = move || drop(begun.send(Calling::begin(&name, until)));
+        without_signals(|| thread::Builder::new().name("netdyno-greeting".into()).spawn(work))?;
+        loop {
+            match greeted.recv_timeout(GREETED_SOON) {
+                Ok(begun) => return begun,
+                Err(RecvTimeoutError::Timeout) => self.poll_while_waiting(link),
+                Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::Other.into()),
+            }
+        }
     }
 
     /// Answers the calls for this endpoint, and for the others that no other thread uses now: their callers wait, and this

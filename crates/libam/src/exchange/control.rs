@@ -7,12 +7,20 @@ use crate::job::{EXIT, Job, TOLD, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
 use crate::lock::held;
 use crate::message::Words;
-use crate::objects::close_all;
+use crate::objects::{Translation, close_all};
 use crate::refusal::{Refusal, failed, refuse, say};
+use netdyno_host::signals::without_signals;
+use netdyno_stack::am::RequestError;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
+/// Time in which a rank that ends the job waits for room to the others.
+const ROOM_TIME: Duration = Duration::from_millis(100);
+/// Time in which a rank calls the others that take no message, and the most calls at once.
+const CALLING: Duration = Duration::from_secs(5);
+const CALLERS: usize = 32;
 /// A rank that ends well leaves the others this time for what needs no messages.
 const GRACE: Duration = Duration::from_secs(1);
 /// The time after which another thread ends this rank, if that of the job does not poll.
@@ -36,17 +44,15 @@ impl Job {
         self.endpoint.send_piece(link, peer, CONTROL, words, bytes).map_err(unreachable)
     }
 
-    /// Ends the job with a code, at all ranks.
+    /// Ends the job with a code, at all ranks. A rank that takes no message is called, so that none keeps the others waiting.
     pub fn exit(&self, code: c_int) -> ! {
-        if !self.is_ending.load(Ordering::Relaxed) {
-            let may_send = self.endpoint.link.try_borrow_mut().is_ok();
+        if !self.is_ending.load(Ordering::Relaxed) && !self.is_telling.replace(true) {
+            self.is_first.set(self.ended.get().is_none());
             let end = self.own_end(code);
-            if may_send {
-                // A rank that is lost needs not be told.
-                self.others().for_each(|rank| drop(self.send_end(rank, end)));
-            } else {
-                self.call_all_with(Notice::End(end));
-            }
+            let until = Instant::now() + ROOM_TIME;
+            let untold: Vec<usize> =
+                self.others().filter(|rank| !self.sends_end(*rank, end, until)).collect();
+            self.call(&untold, Notice::End(end));
         }
         self.leave(code);
         // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
@@ -57,20 +63,47 @@ impl Job {
         kill(code)
     }
 
-    fn send_end(&self, rank: usize, [code, barriers, gatherings]: End) -> Result<(), Refusal> {
-        self.send(rank, [EXIT, code, barriers, gatherings], &[])
+    /// Sends the end of the job to a rank, if there is room in time. Returns whether it was sent. A handler cannot send.
+    fn sends_end(&self, rank: usize, [code, barriers, gatherings]: End, until: Instant) -> bool {
+        let Ok(mut link) = self.endpoint.link.try_borrow_mut() else { return false };
+        let Some(link) = &mut *link else { return false };
+        let Ok(Translation { peer: Some(peer), .. }) = self.endpoint.translation(rank) else { return false };
+        loop {
+            match link.try_request_medium(peer, CONTROL, [EXIT, code, barriers, gatherings], &[]) {
+                Ok(()) => return true,
+                Err(RequestError::Full) if Instant::now() < until => self.endpoint.poll_while_waiting(link),
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Tells all other ranks something where no message can be sent.
     pub fn call_all_with(&self, notice: Notice) {
-        // A rank that is gone needs not be told.
-        self.others().for_each(|rank| drop(self.call_with(rank, notice)));
+        self.call(&self.others().collect::<Vec<_>>(), notice);
     }
 
-    /// Tells a rank something in a handler or at the end of the process, where no message can be sent.
-    fn call_with(&self, rank: usize, notice: Notice) -> Result<(), Refusal> {
-        match Calling::begin(&self.names[rank]).map_err(failed)? {
-            Some((mut calling, _)) => calling.tell(&self.endpoint.name, notice).map_err(failed),
+    /// Tells ranks something in a handler or at the end of the process, where no message can be sent. A rank that is gone or
+    /// stopped needs not be told, and keeps no other one waiting.
+    fn call(&self, ranks: &[usize], notice: Notice) {
+        let until = Instant::now() + CALLING;
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(rank) = ranks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let _ = self.call_one(*rank, notice, until);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..ranks.len().min(CALLERS) {
+                // The others call, if the system has no more threads.
+                let _ = without_signals(|| thread::Builder::new().spawn_scoped(scope, work));
+            }
+            work();
+        });
+    }
+
+    fn call_one(&self, rank: usize, notice: Notice, until: Instant) -> io::Result<()> {
+        match Calling::begin(&self.names[rank], until)? {
+            Some((mut calling, _)) => calling.tell(&self.endpoint.name, notice),
             None => Ok(()),
         }
     }
@@ -88,7 +121,7 @@ pub fn end_if_told() {
 #[cold]
 fn end_in_time() {
     let Some(job) = job() else { return };
-    if !job.bundle.is_used_by_this_thread() {
+    if !job.endpoint.bundle().is_held_by_this_thread() {
         return end_elsewhere(job);
     }
     if let Some(ended) = job.ended.get()

@@ -18,7 +18,7 @@ use crate::objects::token::{Answer, Source, Unanswered};
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::polling;
 use crate::refusal::{Refusal, failed, refuse};
-use crate::settings;
+use crate::settings::{self, OUTSTANDING};
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, Request, RequestError};
 use receiving::Body;
 pub use sending::Outbound;
@@ -41,6 +41,10 @@ const PROMISED: u8 = 2;
 /// Answers in pieces that a peer may owe to this endpoint before it waits with further requests to it. They bound the memory
 /// that the peer needs for them.
 const MOST_PROMISED: i64 = 64;
+
+/// Answers in pieces that wait for room to a peer. A correct one asks for no more: besides what it is owed, it has a window of
+/// requests whose promises have not come, and one of replies that come back.
+const MOST_QUEUED: usize = MOST_PROMISED as usize + 2 * OUTSTANDING as usize;
 
 /// Requests between two polls. The interface lets a request poll, so that a program that only sends makes progress.
 const REQUESTS_PER_POLL: u32 = 8;
@@ -202,22 +206,22 @@ impl Endpoint {
         }
     }
 
-    /// Keeps a message of several pieces until there is room.
+    /// Keeps a message of several pieces until there is room. A peer that takes no answers and goes on to ask gets no more.
     fn queue(&self, peer: PeerId, last: u8, words: Words, payload: Vec<u8>) {
-        self.outgoing.borrow_mut().push_back(Outgoing {
-            peer,
-            piece: REPLY_PIECE,
-            last,
-            words,
-            payload,
-            sent: 0,
-        });
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.iter().filter(|message| message.peer == peer).count() >= MOST_QUEUED {
+            return;
+        }
+        outgoing.push_back(Outgoing { peer, piece: REPLY_PIECE, last, words, payload, sent: 0 });
     }
 
     /// Counts an answer that a peer owes, or that has come. It may come before the promise.
     fn count_promise(&self, peer: PeerId, more: i64) {
-        self.peers.borrow_mut()[peer.index()].promised += more;
-        self.promised.set(self.promised.get() + more);
+        let promised = &mut self.peers.borrow_mut()[peer.index()].promised;
+        let before = (*promised).max(0);
+        *promised += more;
+        // An answer that nobody has promised does not make up for those that others owe.
+        self.promised.set(self.promised.get() + (*promised).max(0) - before);
     }
 
     /// Sends what waits, as long as there is room. A peer without room does not keep the others waiting.

@@ -211,6 +211,8 @@ impl Endpoint {
                     self.queue(peer, RETURNED_REQUEST_LAST, words, payload.to_vec());
                 }
             }
+            // It was not sent.
+            (Source::Entry(_), _) => {}
             // A reply has no slot for an answer.
             (Source::Peer(peer), _) => self.queue(peer, RETURNED_REPLY_LAST, words, payload.to_vec()),
         }
@@ -223,6 +225,7 @@ impl Endpoint {
         let to = match source {
             Source::Own => self.name,
             Source::Peer(peer) => self.peers.borrow()[peer.index()].name,
+            Source::Entry(index) => self.translation(index as usize).map_or(self.name, |entry| entry.name),
         };
         self.return_to_program(source, &to, is_request, &head, status, bytes);
     }
@@ -278,7 +281,7 @@ impl Endpoint {
                 return;
             }
             let owed = std::mem::take(&mut peer.promised);
-            self.promised.set(self.promised.get() - owed);
+            self.promised.set(self.promised.get() - owed.max(0));
             (peer.name, owed)
         };
         self.outgoing.borrow_mut().retain(|message| message.peer != lost.peer);

@@ -11,7 +11,7 @@ use crate::message::{Head, MAX_ARGUMENTS, ShortWords, Words, short_arguments, sh
 use crate::objects::token::{Answer, Source, Token};
 use crate::objects::{Endpoint, State};
 use crate::refusal::{Refusal, refuse};
-use crate::settings::OUTSTANDING;
+use crate::settings::{self, OUTSTANDING};
 use netdyno_stack::am::{self, PeerId, PeerLost, RequestError};
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,8 @@ impl Endpoint {
             }
             Ok(false) => Err(refuse(Code::NotSent, "the transfer would have to wait")),
             Err(status) => {
-                self.return_to_program(Source::Own, &translation.name, true, &head, status, message.bytes);
+                let entry = Source::Entry(index);
+                self.return_to_program(entry, &translation.name, true, &head, status, message.bytes);
                 Ok(())
             }
         }
@@ -170,12 +171,23 @@ impl Endpoint {
     /// Polls until a peer owes fewer answers.
     ///
     /// # Errors
-    /// Returns `Unreachable` if the peer is lost.
+    /// Returns `Unreachable` if the peer is lost, or sends nothing of its answers for the time after which it is lost.
     #[cold]
     fn wait_for_answers(&'static self, link: &mut am::Endpoint<State>, peer: PeerId) -> Result<(), Status> {
+        let time = settings::peer_timeout().map_err(|_| Status::Unreachable)?;
+        let owed = || {
+            let peer = &self.peers.borrow()[peer.index()];
+            (peer.promised, peer.pieces[1].len)
+        };
         let mut asked = Instant::now();
+        let mut last = (owed(), Instant::now());
         while self.is_owed_much(peer) {
             self.poll_while_waiting(link);
+            if owed() != last.0 {
+                last = (owed(), Instant::now());
+            } else if last.1.elapsed() > time {
+                return Err(Status::Unreachable);
+            }
             // A peer that has promised its answers owes the stack nothing, so that only a further message shows its end.
             if asked.elapsed() > ASK_AFTER {
                 self.send_piece(link, peer, CONTROL, [HELLO, 0, 0, 0], &[])?;

@@ -96,7 +96,7 @@ impl Transfer {
     /// Sends the bytes. The other process calls `function` when all have come.
     fn store(&self, function: *const c_void, argument: *mut c_void) -> Result<(), Refusal> {
         let (job, len) = (job()?, self.len()?);
-        let to = rank(job, self.with)?;
+        let to = rank(&job, self.with)?;
         let function = if function.is_null() { 0 } else { places::encode_function(function)? };
         let (argument, is_in_object) = places::encode_argument(argument);
         for Piece { at, len: piece, is_last } in
@@ -199,7 +199,7 @@ unsafe extern "C" fn am_get(
     answer_gam("am_get", || {
         let transfer = Transfer { with, here, there, len };
         let (job, bytes) = (job()?, transfer.len()?);
-        let to = rank(job, with)?;
+        let to = rank(&job, with)?;
         let get = Get { end: End { with, at: here, len, function, argument }, missing: bytes };
         let number = begin(get);
         for (nth, Piece { at, len: piece, .. }) in

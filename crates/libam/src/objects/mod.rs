@@ -152,6 +152,11 @@ impl Bundle {
         self.user.load(Ordering::Relaxed) == this_thread()
     }
 
+    /// Reports whether this thread uses the bundle now: it holds the lock, or has used the bundle of AM_SEQ last.
+    pub fn is_held_by_this_thread(&self) -> bool {
+        self.lock.as_ref().map_or_else(|| self.is_used_by_this_thread(), Lock::is_held_by_this_thread)
+    }
+
     /// Takes the lock, if several threads use the bundle; else notes that this thread uses it.
     ///
     /// # Errors

@@ -16,6 +16,8 @@ pub enum Source {
     Peer(PeerId),
     /// The endpoint itself.
     Own,
+    /// Nowhere: it could not be sent to the entry of the translation table with this index.
+    Entry(u32),
 }
 
 /// Where the reply to a message goes.

@@ -146,6 +146,9 @@ fn source(token: &Token<'_, '_>) -> Name {
     match token.source {
         Source::Own => token.endpoint.name,
         Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].name,
+        Source::Entry(index) => {
+            token.endpoint.translation(index as usize).map_or(token.endpoint.name, |entry| entry.name)
+        }
     }
 }
 
@@ -159,6 +162,7 @@ unsafe extern "C" fn AMX_GetSourceId(token: *const c_void, id: *mut c_int) -> c_
         let index = match token.source {
             Source::Own => token.endpoint.index_of(&token.endpoint.name),
             Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
+            Source::Entry(index) => Some(index as usize),
         };
         // SAFETY: the program has room for a number there.
         unsafe { Out::new(id)?.put(index.map_or(-1, |index| index as c_int)) };

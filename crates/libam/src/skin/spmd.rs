@@ -5,7 +5,6 @@ use crate::arguments::{Arguments, is_invited};
 use crate::code::Code;
 use crate::ending::kill;
 use crate::guard::{Out, answer, index, initialize, quietly, values};
-use crate::job::Job;
 use crate::objects::{Bundle, Endpoint};
 use crate::refusal::{Refusal, refuse};
 use crate::spawning::ways::Spawn;
@@ -35,7 +34,7 @@ impl Start {
         initialize();
         // SAFETY: the program has room for both handles, and for a number where the pointer is not NULL.
         unsafe {
-            bundle.put(job.bundle);
+            bundle.put(job.endpoint.bundle());
             endpoint.put(job.endpoint);
             if !self.id.is_null() {
                 self.id.write_unaligned(job.id);
@@ -229,7 +228,7 @@ unsafe extern "C" fn AMUDP_check_env_prefix(prefix: *const c_char) -> *const c_c
 #[unsafe(no_mangle)]
 unsafe extern "C" fn AMUDP_SPMDHandleControlTraffic(messages: *mut c_int) -> c_int {
     answer("SPMDHandleControlTraffic", || {
-        let taken = job::started().map_or(Ok(0), Job::take_controls)?;
+        let taken = job::started().map_or(Ok(0), |job| job.take_controls())?;
         if !messages.is_null() {
             // SAFETY: the program has room for a number.
             unsafe { messages.write_unaligned(taken.try_into().unwrap_or(c_int::MAX)) };
