@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 #define PATIENCE_S 1.0
 /* Timeout in seconds for a flush. */
 #define FLUSH_S 10.0
+/* Time in seconds after which a wait for an operation leaves the processor to others. */
+#define YIELD_AFTER_S 0.001
 /* Maximum length of the transports' names, with the terminating 0. */
 #define NAMES 256
 /* Maximum length of the key of a region. */
@@ -391,12 +394,19 @@ static int is_complete(struct netdyno_channel *channel, const struct operation *
     return !operation->request;
 }
 
-/* Waits until an operation is complete or the time `until` has come. Returns 0 if it is not complete. */
+/* Waits until an operation is complete or the time `until` has come. Returns 0 if it is not complete. An operation that
+ * takes long may need this processor for the other process. */
 static int ends(struct netdyno_channel *channel, const struct operation *operation, double until)
 {
-    while (!is_complete(channel, operation))
-        if (now_s() > until)
+    double began = now_s(), now;
+
+    while (!is_complete(channel, operation)) {
+        now = now_s();
+        if (now > until)
             return 0;
+        if (now - began > YIELD_AFTER_S)
+            sched_yield();
+    }
     return 1;
 }
 

@@ -38,6 +38,7 @@ pub mod lane;
 pub mod life;
 pub mod loan;
 pub mod machine;
+pub mod memory;
 #[cfg(all(test, loom))]
 mod models;
 pub mod pages;

@@ -10,6 +10,7 @@ use crate::options::values::largest;
 use crate::terminal::fault::Fault;
 use crate::verbs::Examples;
 use clap::Args;
+use netdyno_host::memory;
 use netdyno_layers::catalogue::Layer;
 use netdyno_measure::reading::Reading;
 use netdyno_measure::record::Found;
@@ -53,7 +54,7 @@ pub fn run(args: &RegistrationArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Faul
     }
     all_able(&bench.over, Layer::registers, "memory to register", "use")?;
     if bench.over.iter().any(|layer| *layer != Layer::Sim) {
-        check_memory(args.largest, available_bytes())?;
+        check_memory(args.largest, memory::available_bytes())?;
     }
     campaign::run(Box::new(Registering { largest_bytes: args.largest }), &bench, ranks)
 }
@@ -69,13 +70,6 @@ fn check_memory(largest: usize, available: Option<usize>) -> Result<(), Fault> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Returns the memory that is available without reclaim from other programs, if the system reports it.
-fn available_bytes() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
 /// The cost of registering memory with a layer.

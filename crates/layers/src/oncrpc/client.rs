@@ -39,6 +39,11 @@ pub(super) trait Channel {
 
     /// Returns the socket.
     fn socket(&self) -> impl AsFd;
+
+    /// Reports whether a part of a message has been sent or has arrived since the last call.
+    fn has_moved(&mut self) -> bool {
+        false
+    }
 }
 
 /// Returns the length of the longest reply with `largest` bytes of data, in bytes.
@@ -164,6 +169,8 @@ impl<C: Channel> Wire for Client<C> {
             // The server may be unable to receive before it has sent, so that this end takes replies.
             if self.take_reply()? {
                 self.ready += 1;
+            } else if self.channel.has_moved() {
+                wait = PeerWait::new(self.wait);
             } else {
                 wait.after_empty_poll(|timeout| block_on_either(self.channel.socket(), timeout))?;
             }
@@ -188,6 +195,10 @@ impl<C: Channel> Wire for Client<C> {
 
     fn transport(&self) -> Option<Transport> {
         (!C::IS_RELIABLE).then_some(self.counters)
+    }
+
+    fn has_moved(&mut self) -> bool {
+        self.channel.has_moved()
     }
 }
 

@@ -84,7 +84,7 @@ impl Service {
     }
 
     /// Returns the reply that refuses a call whose reply would be longer than the call itself. It is shorter than any
-    /// call.
+    /// whole call.
     #[cold]
     pub(super) fn refuse_longer(&mut self, call: &[u8]) -> Option<&Outgoing> {
         let xid = Reader::new(call).word().ok()?;

@@ -11,6 +11,7 @@ use netdyno_measure::layer::LayerError;
 use netdyno_protocol::frame::rpc_record::{Records, TooLong};
 use rustix::event::{PollFd, PollFlags};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -27,13 +28,15 @@ pub(super) struct TcpChannel {
     records: Records,
     /// Bytes of the current record that were sent.
     sent: usize,
+    /// Whether bytes were sent or have arrived since the last look.
+    has_moved: bool,
 }
 
 impl TcpChannel {
     /// Returns the channel over a connection that does not block, for replies with up to `largest` bytes of
     /// data.
     pub(super) fn new(stream: TcpStream, largest: usize) -> Self {
-        Self { stream, records: Records::new(longest_reply(largest)), sent: 0 }
+        Self { stream, records: Records::new(longest_reply(largest)), sent: 0, has_moved: false }
     }
 }
 
@@ -43,7 +46,9 @@ impl Channel for TcpChannel {
 
     #[inline(always)]
     fn send(&mut self, call: &Outgoing) -> Result<bool, LayerError> {
+        let before = self.sent;
         let is_sent = write(&mut self.stream, call.record(), &mut self.sent).map_err(|error| lost(&error))?;
+        self.has_moved |= self.sent > before;
         if is_sent {
             self.sent = 0;
         }
@@ -55,12 +60,19 @@ impl Channel for TcpChannel {
         while !self.records.advance().map_err(too_long)? {
             match self.stream.read(self.records.spare()) {
                 Ok(0) => return Err(closed()),
-                Ok(read) => self.records.note_read(read),
+                Ok(read) => {
+                    self.records.note_read(read);
+                    self.has_moved = true;
+                }
                 Err(error) if is_passing(&error) => return Ok(None),
                 Err(error) => return Err(lost(&error)),
             }
         }
         Ok(Some(self.records.record()))
+    }
+
+    fn has_moved(&mut self) -> bool {
+        mem::take(&mut self.has_moved)
     }
 
     fn window(&self, _: usize) -> usize {

@@ -102,8 +102,10 @@ impl Responder for UdpServer {
         // The system takes no datagram from another host with an address of loopback.
         let is_safe = is_client || self.client.is_none() && from.ip().to_canonical().is_loopback();
         if !is_safe && message.len() > len {
-            let Some(refusal) = self.service.refuse_longer(call) else { return Ok(false) };
-            message = refusal.message();
+            let refusal = self.service.refuse_longer(call).map(Outgoing::message);
+            // A call of three words has an answer to its version of RPC, which is longer, too.
+            let Some(refusal) = refusal.filter(|refusal| refusal.len() <= len) else { return Ok(false) };
+            message = refusal;
         }
         let sent = send_by(|| self.socket.send_to(message, from), failed);
         // An address that cannot be reached does not end the service of others.
