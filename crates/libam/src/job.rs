@@ -123,8 +123,9 @@ pub struct Job {
     pub meeting: AtomicU8,
     /// Whether this rank waits in it for a message of another one.
     pub is_waiting: Cell<bool>,
-    /// Whether this rank tells the others that it ends the job.
-    pub is_telling: Cell<bool>,
+    /// Whether this rank tells the others that it ends the job, and with which code.
+    pub is_telling: AtomicBool,
+    pub code: Cell<c_int>,
     /// Whether it does so before any other one has told it.
     pub is_first: Cell<bool>,
     /// Whether this rank ends.
@@ -166,9 +167,16 @@ impl Deref for Started {
 /// # Errors
 /// Returns `NotInit` before the start.
 pub fn started() -> Result<Started, Refusal> {
-    let job =
-        job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))?;
+    let job = begun()?;
     Ok(Started { job, _held: job.endpoint.hold()? })
+}
+
+/// Returns the job.
+///
+/// # Errors
+/// Returns `NotInit` before the start.
+pub fn begun() -> Result<&'static Job, Refusal> {
+    job().ok_or_else(|| refuse(Code::NotInit, "the job has not started: call SPMDStartup first"))
 }
 
 impl Job {
@@ -305,7 +313,10 @@ pub fn rank_is_lost(endpoint: &Endpoint, name: &Name, loss: Loss) -> bool {
     let Some(job) = job_of(endpoint) else { return false };
     let Some(rank) = job.names.iter().position(|other| other == name) else { return false };
     take_notices(endpoint);
-    if job.is_telling.get() || job.is_ending.load(Ordering::Relaxed) || job.ended.get().is_some() {
+    if job.is_telling.load(Ordering::Relaxed)
+        || job.is_ending.load(Ordering::Relaxed)
+        || job.ended.get().is_some()
+    {
         return true;
     }
     if loss == Loss::Closed {

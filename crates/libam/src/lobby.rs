@@ -338,6 +338,7 @@ impl Calling {
             return Ok(None);
         }
         let host = read_counted(&mut answers)?;
+        stream.set_read_timeout(Some(STEP))?;
         Ok(Some((Self(stream), String::from_utf8_lossy(&host).into_owned())))
     }
 
@@ -351,17 +352,17 @@ impl Calling {
         self.0.set_nonblocking(true)
     }
 
-    /// Sends the own name and a notice. Waits until it was taken, for as long as the greeting could have taken.
+    /// Sends the own name and a notice. Waits until it was taken.
     ///
     /// # Errors
-    /// Returns an error if the process is gone.
-    pub fn tell(&mut self, own: &Name, notice: Notice) -> io::Result<()> {
+    /// Returns an error if the process is gone, or does not take it in time.
+    pub fn tell(mut self, own: &Name, notice: Notice, until: Instant) -> io::Result<()> {
         let notice = match notice {
             Notice::End(end) => [&[END], &end.map(u64::to_le_bytes).concat()[..]].concat(),
             Notice::Left => vec![LEFT],
         };
         self.0.write_all(&[&own.encode()[..], &notice].concat())?;
-        self.0.read_exact(&mut [0])
+        Timed { stream: &self.0, until }.read_exact(&mut [0])
     }
 
     /// Returns the address of the other port, once the endpoint has answered. An empty address refuses the call.

@@ -297,10 +297,17 @@ fn a_rank_that_takes_no_message_does_not_keep_the_job_from_ending() {
     let library = Library::built();
     let program = library.compile("full");
     for variables in [SHM, UDP] {
-        let Ended { end, took, errors, .. } = library.run(&program, 3, &[], variables);
-        assert_eq!((end, errors.as_str()), (End::Aborted { rank: 0, code: 7 }, ""));
-        // The rank would count as lost after 120 s.
-        assert!(took < Duration::from_secs(60), "{took:?}");
+        for how in ["pause", "stop"] {
+            let ends = (0..3).map(|_| {
+                let Ended { end, took, errors, .. } = library.run(&program, 4, &[how], variables);
+                assert_eq!((end.code(), errors.as_str()), (7, ""), "{how}");
+                // The rank would count as lost after 120 s.
+                assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+                end
+            });
+            // A busy machine may make the rank late that has ended the job.
+            assert!(ends.filter(|end| *end == End::Aborted { rank: 0, code: 7 }).count() > 0, "{how}");
+        }
     }
 }
 

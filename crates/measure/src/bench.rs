@@ -118,14 +118,15 @@ impl<'a, L: Time> Bench<'a, L> {
     }
 
     /// Measures all cells in passes, each in a random order. Makes at least one pass and at most `most`,
-    /// and stops once the full time budget has passed since the call.
+    /// and stops once the full time budget has passed since the call. A cell that takes long calls its last argument between
+    /// its parts, because a launch that says nothing for a minute counts as dead.
     pub(crate) fn pass_over<C>(
         &mut self,
         cells: &mut [C],
         most: usize,
         random: &mut fastrand::Rng,
         progress: &mut dyn FnMut(f64),
-        mut measure: impl FnMut(&mut Self, &C, &mut fastrand::Rng) -> Result<(), LayerError>,
+        mut measure: impl FnMut(&mut Self, &C, &mut fastrand::Rng, &mut dyn FnMut()) -> Result<(), LayerError>,
     ) -> Result<(), LayerError> {
         // The search and the choice of cells before this call have a budget of their own.
         let began = self.elapsed();
@@ -137,8 +138,9 @@ impl<'a, L: Time> Bench<'a, L> {
                     return Ok(());
                 }
                 let by_passes = pass as f64 + nth as f64 / cells.len() as f64;
-                progress(by_time.min(by_passes).min(1.0));
-                measure(self, cell, random)?;
+                let done = by_time.min(by_passes).min(1.0);
+                progress(done);
+                measure(self, cell, random, &mut || progress(done))?;
             }
         }
         Ok(())

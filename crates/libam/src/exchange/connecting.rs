@@ -38,6 +38,11 @@ impl Endpoint {
         }
     }
 
+    /// Returns the peer with a name, if there is a connection.
+    pub fn peer_named(&self, name: &Name) -> Option<PeerId> {
+        self.peers.borrow().iter().rfind(|peer| peer.name == *name).map(|peer| peer.id)
+    }
+
     #[cold]
     fn connect(
         &'static self,
@@ -46,8 +51,7 @@ impl Endpoint {
         name: &Name,
     ) -> Result<PeerId, Status> {
         // The other endpoint may have called meanwhile, and again after a call that this one answered too late.
-        let known = self.peers.borrow().iter().rfind(|peer| peer.name == *name).map(|peer| peer.id);
-        let peer = match known {
+        let peer = match self.peer_named(name) {
             Some(peer) => peer,
             None => self.call(link, name)?,
         };

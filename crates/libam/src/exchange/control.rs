@@ -7,7 +7,7 @@ use crate::job::{EXIT, Job, TOLD, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
 use crate::lock::held;
 use crate::message::Words;
-use crate::objects::{Translation, close_all};
+use crate::objects::close_all;
 use crate::refusal::{Refusal, failed, refuse, say};
 use netdyno_host::signals::without_signals;
 use netdyno_stack::am::RequestError;
@@ -18,8 +18,12 @@ use std::{io, thread};
 
 /// Time in which a rank that ends the job waits for room to the others.
 const ROOM_TIME: Duration = Duration::from_millis(100);
-/// Time in which a rank calls the others that take no message, and the most calls at once.
-const CALLING: Duration = Duration::from_secs(5);
+/// Time in which a rank that ends the job calls those that take no message. Those that were told abort the job a second later,
+/// and a launcher names the rank that aborts first.
+const CALLING: Duration = Duration::from_millis(500);
+/// Time in which a rank calls the others because its process ends.
+const CALLING_AT_LEISURE: Duration = Duration::from_secs(5);
+/// The most calls at once.
 const CALLERS: usize = 32;
 /// A rank that ends well leaves the others this time for what needs no messages.
 const GRACE: Duration = Duration::from_secs(1);
@@ -46,28 +50,45 @@ impl Job {
 
     /// Ends the job with a code, at all ranks. A rank that takes no message is called, so that none keeps the others waiting.
     pub fn exit(&self, code: c_int) -> ! {
-        if !self.is_ending.load(Ordering::Relaxed) && !self.is_telling.replace(true) {
-            self.is_first.set(self.ended.get().is_none());
+        // A handler may end the job while this rank tells its end. The first code holds.
+        let is_nested = self.is_telling.swap(true, Ordering::Relaxed);
+        let code = if is_nested { self.code.get() } else { code };
+        self.code.set(code);
+        if !self.is_ending.load(Ordering::Relaxed) {
+            self.is_first.set(self.ended.get().is_none() || is_nested && self.is_first.get());
             let end = self.own_end(code);
-            let until = Instant::now() + ROOM_TIME;
-            let untold: Vec<usize> =
-                self.others().filter(|rank| !self.sends_end(*rank, end, until)).collect();
-            self.call(&untold, Notice::End(end));
+            let untold = if is_nested { self.others().collect() } else { self.send_ends(end) };
+            self.call(&untold, Notice::End(end), CALLING);
         }
         self.leave(code);
         // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
         // borrowed.
         close_all();
         // It may have left its bundle.
-        self.endpoint.close();
+        if let Some(_held) = self.endpoint.bundle().try_take_lock() {
+            self.endpoint.close();
+        }
         kill(code)
+    }
+
+    /// Sends the end of the job to all other ranks. Returns those to which it was not sent in time: they have no room, or
+    /// another thread uses the bundle. The lock of the bundle is free then: the program's callback may wait for that thread.
+    fn send_ends(&self, end: End) -> Vec<usize> {
+        let until = Instant::now() + ROOM_TIME;
+        let held = loop {
+            match self.endpoint.bundle().try_take_lock() {
+                None if Instant::now() < until => thread::yield_now(),
+                held => break held,
+            }
+        };
+        self.others().filter(|rank| held.is_none() || !self.sends_end(*rank, end, until)).collect()
     }
 
     /// Sends the end of the job to a rank, if there is room in time. Returns whether it was sent. A handler cannot send.
     fn sends_end(&self, rank: usize, [code, barriers, gatherings]: End, until: Instant) -> bool {
         let Ok(mut link) = self.endpoint.link.try_borrow_mut() else { return false };
         let Some(link) = &mut *link else { return false };
-        let Ok(Translation { peer: Some(peer), .. }) = self.endpoint.translation(rank) else { return false };
+        let Some(peer) = self.endpoint.peer_named(&self.names[rank]) else { return false };
         loop {
             match link.try_request_medium(peer, CONTROL, [EXIT, code, barriers, gatherings], &[]) {
                 Ok(()) => return true,
@@ -79,13 +100,14 @@ impl Job {
 
     /// Tells all other ranks something where no message can be sent.
     pub fn call_all_with(&self, notice: Notice) {
-        self.call(&self.others().collect::<Vec<_>>(), notice);
+        let time = if matches!(notice, Notice::Left) { CALLING_AT_LEISURE } else { CALLING };
+        self.call(&self.others().collect::<Vec<_>>(), notice, time);
     }
 
     /// Tells ranks something in a handler or at the end of the process, where no message can be sent. A rank that is gone or
     /// stopped needs not be told, and keeps no other one waiting.
-    fn call(&self, ranks: &[usize], notice: Notice) {
-        let until = Instant::now() + CALLING;
+    fn call(&self, ranks: &[usize], notice: Notice, time: Duration) {
+        let until = Instant::now() + time;
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(rank) = ranks.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -103,7 +125,7 @@ impl Job {
 
     fn call_one(&self, rank: usize, notice: Notice, until: Instant) -> io::Result<()> {
         match Calling::begin(&self.names[rank], until)? {
-            Some((mut calling, _)) => calling.tell(&self.endpoint.name, notice),
+            Some((calling, _)) => calling.tell(&self.endpoint.name, notice, until),
             None => Ok(()),
         }
     }
@@ -120,7 +142,7 @@ pub fn end_if_told() {
 
 #[cold]
 fn end_in_time() {
-    let Some(job) = job() else { return };
+    let Some(job) = job().filter(|job| !job.is_telling.load(Ordering::Relaxed)) else { return };
     if !job.endpoint.bundle().is_held_by_this_thread() {
         return end_elsewhere(job);
     }

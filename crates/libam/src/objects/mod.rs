@@ -194,7 +194,7 @@ impl Bundle {
     }
 
     /// Takes the lock as [`Bundle::take_lock`] does, unless another thread holds it.
-    fn try_take_lock(&self) -> Option<Option<Held<'_>>> {
+    pub fn try_take_lock(&self) -> Option<Option<Held<'_>>> {
         match &self.lock {
             Some(lock) => lock.try_take().map(Some),
             None => {

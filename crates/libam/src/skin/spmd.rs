@@ -119,7 +119,8 @@ unsafe extern "C" fn AMX_SPMDIsWorker(argv: *const *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn AMX_SPMDExit(code: c_int) -> c_int {
-    answer("SPMDExit", || job::started()?.exit(code))
+    // The end takes the lock of the bundle itself, and waits for no thread that has it.
+    answer("SPMDExit", || job::begun()?.exit(code))
 }
 
 #[unsafe(no_mangle)]

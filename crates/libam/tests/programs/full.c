@@ -1,6 +1,7 @@
-/* The last rank does not poll, and rank 0 ends the job with code 7 although it has no room for a message to that rank. Another
- * rank polls. */
+/* The last rank does not poll, or is stopped with the argument "stop". Rank 0 ends the job with code 7 although it has no room
+ * for a message to that rank. The others poll. */
 #include "check.h"
+#include <signal.h>
 
 static void ignore(void *token, void *bytes, size_t len)
 {
@@ -18,7 +19,7 @@ int main(int argc, char **argv)
     OK(AMX_SPMDBarrier());
     if (me == ranks - 1)
         for (;;)
-            pause();
+            argc > 1 && strcmp(argv[1], "stop") == 0 ? raise(SIGSTOP) : pause();
     if (me == 0) {
         while (AM_RequestXferAsync0(endpoint, ranks - 1, 0, 1, "x", 1) == AM_OK)
             ;

@@ -64,7 +64,7 @@ pub fn run<L: Dissected>(
     }
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut cells: Vec<usize> = (0..data.shape.counts.len()).collect();
-    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &nth, _| {
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &nth, _, _| {
         for (at, value) in batch(bench, nth, data.shape.counts[nth])?.into_iter().enumerate() {
             data.probes_ns[firsts[nth] + at].push(value);
         }

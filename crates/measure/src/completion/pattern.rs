@@ -91,8 +91,8 @@ pub fn run<R: SizedRequester>(
     let mut copier = (data.shape.peak.source == PeakSource::Copy).then(|| Copier::new(largest));
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut cells: Vec<usize> = (0..data.sizes.len()).collect();
-    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _| {
-        batch(bench, data.shape.sizes[at], &mut data.sizes[at])?;
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _, goes_on| {
+        batch(bench, data.shape.sizes[at], &mut data.sizes[at], goes_on)?;
         if let Some(copier) = &mut copier {
             let copy_ns = copier.copy_ns(bench, data.shape.sizes[at].size_bytes);
             data.sizes[at].copy_ns.push(copy_ns);
@@ -174,17 +174,21 @@ fn batch<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     shape: CompletionSizeShape,
     data: &mut CompletionSizeData,
+    goes_on: &mut dyn FnMut(),
 ) -> Result<(), LayerError> {
     let CompletionSizeShape { size_bytes, trips, row, window, rest_ns } = shape;
     // The first round trip after a change of size is not representative.
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
     bench.round_trip()?;
+    goes_on();
     let trips = (0..trips).map(|_| bench.round_trip()).collect::<Result<Vec<_>, _>>()?;
     data.half_rtt_ns.push(trimmed_mean(trips) / 2.0);
+    goes_on();
     bench.set_sizes(size_bytes, SMALL, rest_ns)?;
     bench.set_window(window);
     bench.round_trip()?;
     data.alone_ns.push(bench.round_trip()?);
+    goes_on();
     let [issue_ns, done_ns] = row::rise(row, |count| stream(bench, count))?;
     data.issue_ns.push(issue_ns);
     data.done_ns.push(done_ns);

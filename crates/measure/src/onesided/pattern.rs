@@ -102,8 +102,8 @@ pub(crate) fn run_at<I: Initiator>(
     };
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut cells: Vec<usize> = (0..data.transfers.len()).collect();
-    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _| {
-        batch(bench, data.shape.transfers[at], &mut data.transfers[at])
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, &at, _, goes_on| {
+        batch(bench, data.shape.transfers[at], &mut data.transfers[at], goes_on)
     })?;
     data.took_ns = bench.took_ns();
     progress(1.0);
@@ -208,12 +208,14 @@ fn batch<I: Initiator>(
     bench: &mut Bench<'_, I>,
     shape: TransferShape,
     data: &mut TransferData,
+    goes_on: &mut dyn FnMut(),
 ) -> Result<(), LayerError> {
     let TransferShape { operation, size_bytes, singles, row, rest_ns, .. } = shape;
     bench.layer.choose(operation, size_bytes)?;
     bench.set_rest(rest_ns);
     // The first operation after a change of size is not representative.
     bench.single(operation)?;
+    goes_on();
     let singles = (0..singles).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
     data.start_ns.push(trimmed_mean(singles.iter().map(|single| single.start_ns)));
     if operation.shows_local(bench.layer.synchronisation()) {
@@ -221,6 +223,7 @@ fn batch<I: Initiator>(
     }
     let remote: Vec<f64> = singles.iter().filter_map(|single| single.remote_ns).collect();
     data.remote_ns.extend((!remote.is_empty()).then(|| trimmed_mean(remote)));
+    goes_on();
     data.gap_ns.push(bench.rise(operation, row)?);
     Ok(())
 }

@@ -146,7 +146,7 @@ fn passes<M: Messenger>(
 ) -> Result<(), LayerError> {
     let mut cells = cells::all(data);
     let mut progress = |done| progress(0.3 + 0.7 * done);
-    bench.pass_over(&mut cells, PASSES_AT_MOST, random, &mut progress, |bench, cell, random| {
+    bench.pass_over(&mut cells, PASSES_AT_MOST, random, &mut progress, |bench, cell, random, _| {
         cell.measure(bench, data, random.bool())
     })
 }

@@ -119,7 +119,7 @@ fn passes<R: Registrar>(
     };
     let mut cells: Vec<CostCell> = (0..data.sizes.len()).flat_map(of_size).collect();
     cells.extend((0..data.fixed.len()).map(CostCell::Fixed));
-    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, cell, _| {
+    bench.pass_over(&mut cells, PASSES_AT_MOST, &mut random, progress, |bench, cell, _, _| {
         cell.measure(bench, data)
     })
 }

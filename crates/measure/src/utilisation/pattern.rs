@@ -95,7 +95,7 @@ pub fn run<R: SizedRequester>(
     let window_ns = (plan.budget_ns / cells.len() as f64).clamp(WINDOW_NS.0, WINDOW_NS.1);
     let passes = if bench.layer.is_virtual() { VIRTUAL_PASSES } else { PASSES_AT_MOST };
     let mut random = fastrand::Rng::with_seed(plan.seed);
-    bench.pass_over(&mut cells, passes, &mut random, progress, |bench, &cell, _| {
+    bench.pass_over(&mut cells, passes, &mut random, progress, |bench, &cell, _, _| {
         measure(bench, cell, window_ns, &mut data)
     })?;
     data.took_ns = bench.took_ns();
