@@ -14,7 +14,7 @@ use crate::exchange::Outbound;
 use crate::guard::{answer_gam, initialize, quietly};
 use crate::job::{self, Job, Started};
 use crate::message::MAX_BYTES;
-use crate::objects::token::{Source, Token};
+use crate::objects::token::Token;
 use crate::refusal::{Refusal, refuse};
 use crate::spmd;
 use std::ffi::{c_int, c_void};
@@ -44,12 +44,7 @@ fn job() -> Result<Started, Refusal> {
 
 /// Returns the rank that the message of this token comes from.
 fn source(token: &Token<'_, '_>) -> c_int {
-    match token.source {
-        Source::Own => token.endpoint.index_of(&token.endpoint.name),
-        Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
-        Source::Entry(index) => Some(index as usize),
-    }
-    .map_or(-1, |rank| rank as c_int)
+    token.source.entry(token.endpoint).map_or(-1, |rank| rank as c_int)
 }
 
 /// Starts the job. Ends the process if that is not possible, because the function returns nothing.

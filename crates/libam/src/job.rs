@@ -126,8 +126,6 @@ pub struct Job {
     /// Whether this rank tells the others that it ends the job, and with which code.
     pub is_telling: AtomicBool,
     pub code: Cell<c_int>,
-    /// Whether it does so before any other one has told it.
-    pub is_first: Cell<bool>,
     /// Whether this rank ends.
     pub is_ending: AtomicBool,
     pub callback: Cell<Option<unsafe extern "C" fn(c_int)>>,
@@ -211,8 +209,11 @@ impl Job {
         [code as u64, barriers, complete(&self.gatherings, Meeting::Gathering)]
     }
 
-    /// Takes the end of the job that a rank has told.
+    /// Takes the end of the job that a rank has told. A rank that tells an end of its own takes no other one.
     fn take_end(&self, [code, barriers, gatherings]: End) {
+        if self.is_telling.load(Ordering::Relaxed) {
+            return;
+        }
         let now = Ended { code: code as c_int, when: Instant::now(), barriers, gatherings };
         let ended = self.ended.get().unwrap_or(now);
         let (barriers, gatherings) = (ended.barriers.min(barriers), ended.gatherings.min(gatherings));
@@ -244,7 +245,7 @@ impl Job {
         // A launcher that gets no abort is told the end of this rank, by the drop.
         let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
         if let Some(pmi) = pmi.filter(|_| code != 0) {
-            if self.ended.get().is_some() && !self.is_first.get() {
+            if self.ended.get().is_some() {
                 thread::sleep(FOLLOWING);
             }
             pmi.abort(code);

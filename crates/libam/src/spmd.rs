@@ -181,7 +181,6 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         is_waiting: Cell::new(false),
         is_telling: AtomicBool::new(false),
         code: Cell::new(0),
-        is_first: Cell::new(false),
         is_ending: AtomicBool::new(false),
         callback: Cell::new(None),
         environment: OnceLock::new(),

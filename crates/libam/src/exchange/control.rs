@@ -55,10 +55,9 @@ impl Job {
         let code = if is_nested { self.code.get() } else { code };
         self.code.set(code);
         if !self.is_ending.load(Ordering::Relaxed) {
-            self.is_first.set(self.ended.get().is_none() || is_nested && self.is_first.get());
             let end = self.own_end(code);
             let untold = if is_nested { self.others().collect() } else { self.send_ends(end) };
-            self.call(&untold, Notice::End(end), CALLING);
+            self.call(&untold, Notice::End(end));
         }
         self.leave(code);
         // Datagrams that are not acknowledged are sent again for a while. A handler that ends the job keeps the endpoint
@@ -100,14 +99,14 @@ impl Job {
 
     /// Tells all other ranks something where no message can be sent.
     pub fn call_all_with(&self, notice: Notice) {
-        let time = if matches!(notice, Notice::Left) { CALLING_AT_LEISURE } else { CALLING };
-        self.call(&self.others().collect::<Vec<_>>(), notice, time);
+        self.call(&self.others().collect::<Vec<_>>(), notice);
     }
 
     /// Tells ranks something in a handler or at the end of the process, where no message can be sent. A rank that is gone or
     /// stopped needs not be told, and keeps no other one waiting.
-    fn call(&self, ranks: &[usize], notice: Notice, time: Duration) {
-        let until = Instant::now() + time;
+    fn call(&self, ranks: &[usize], notice: Notice) {
+        let until =
+            Instant::now() + if matches!(notice, Notice::Left) { CALLING_AT_LEISURE } else { CALLING };
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some(rank) = ranks.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -222,12 +222,7 @@ impl Endpoint {
     pub fn take_returned(&'static self, source: Source, is_request: bool, words: Words, payload: &[u8]) {
         let Ok((head, bytes)) = Head::read(words, payload) else { return };
         let Some(status) = head.status else { return };
-        let to = match source {
-            Source::Own => self.name,
-            Source::Peer(peer) => self.peers.borrow()[peer.index()].name,
-            Source::Entry(index) => self.translation(index as usize).map_or(self.name, |entry| entry.name),
-        };
-        self.return_to_program(source, &to, is_request, &head, status, bytes);
+        self.return_to_program(source, &source.name(self), is_request, &head, status, bytes);
     }
 
     /// Calls the handler of returned messages with a message to the endpoint `to`. Without a handler, the process ends.

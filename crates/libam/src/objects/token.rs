@@ -2,6 +2,7 @@
 
 use super::Endpoint;
 use crate::code::{Category, Code};
+use crate::name::Name;
 use crate::refusal::{Refusal, refuse};
 use netdyno_stack::am::{PeerId, ReplySlot, Request};
 use std::cell::Cell;
@@ -18,6 +19,28 @@ pub enum Source {
     Own,
     /// Nowhere: it could not be sent to the entry of the translation table with this index.
     Entry(u32),
+}
+
+impl Source {
+    /// Returns the name of the other endpoint of a message of `endpoint`.
+    pub fn name(self, endpoint: &Endpoint) -> Name {
+        match self {
+            Self::Own => endpoint.name,
+            Self::Peer(peer) => endpoint.peers.borrow()[peer.index()].name,
+            Self::Entry(index) => {
+                endpoint.translation(index as usize).map_or(endpoint.name, |entry| entry.name)
+            }
+        }
+    }
+
+    /// Returns the index of the translation for the other endpoint, if there is one.
+    pub fn entry(self, endpoint: &Endpoint) -> Option<usize> {
+        match self {
+            Self::Own => endpoint.index_of(&endpoint.name),
+            Self::Peer(peer) => endpoint.peers.borrow()[peer.index()].translation,
+            Self::Entry(index) => Some(index as usize),
+        }
+    }
 }
 
 /// Where the reply to a message goes.

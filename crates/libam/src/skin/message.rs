@@ -9,7 +9,7 @@ use crate::guard::{Out, answer, answer_shortly, check_initialized, values};
 use crate::message::{MAX_ARGUMENTS, MAX_BYTES};
 use crate::name::Name;
 use crate::objects::Endpoint;
-use crate::objects::token::{Source, Token};
+use crate::objects::token::Token;
 use crate::refusal::{Refusal, refuse};
 use std::ffi::{c_int, c_void};
 
@@ -137,19 +137,9 @@ unsafe extern "C" fn AM_GetSourceEndpoint(token: *const c_void, name: *mut Name)
         // SAFETY: the program passes a token.
         let token = unsafe { Token::of(token) }?;
         // SAFETY: the program has room for a name there.
-        unsafe { Out::new(name)?.put(source(token)) };
+        unsafe { Out::new(name)?.put(token.source.name(token.endpoint)) };
         Ok(())
     })
-}
-
-fn source(token: &Token<'_, '_>) -> Name {
-    match token.source {
-        Source::Own => token.endpoint.name,
-        Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].name,
-        Source::Entry(index) => {
-            token.endpoint.translation(index as usize).map_or(token.endpoint.name, |entry| entry.name)
-        }
-    }
 }
 
 /// Gives the index of the translation for the source, or -1 if there is none.
@@ -159,11 +149,7 @@ unsafe extern "C" fn AMX_GetSourceId(token: *const c_void, id: *mut c_int) -> c_
         check_initialized()?;
         // SAFETY: the program passes a token.
         let token = unsafe { Token::of(token) }?;
-        let index = match token.source {
-            Source::Own => token.endpoint.index_of(&token.endpoint.name),
-            Source::Peer(peer) => token.endpoint.peers.borrow()[peer.index()].translation,
-            Source::Entry(index) => Some(index as usize),
-        };
+        let index = token.source.entry(token.endpoint);
         // SAFETY: the program has room for a number there.
         unsafe { Out::new(id)?.put(index.map_or(-1, |index| index as c_int)) };
         Ok(())
