@@ -20,8 +20,9 @@
 
 /* Timeout in seconds for cancelling and closing. */
 #define PATIENCE_S 1.0
-/* Timeout in seconds for a flush. */
+/* Timeout in seconds for a flush, and the slowest link, in bytes in a second: puts that are on their way have more time. */
 #define FLUSH_S 10.0
+#define SLOWEST 10e6
 /* Time in seconds after which a wait for an operation leaves the processor to others. */
 #define YIELD_AFTER_S 0.001
 /* Maximum length of the transports' names, with the terminating 0. */
@@ -62,6 +63,7 @@ struct netdyno_channel {
     int32_t rank;
     uint32_t ranks;
     uint64_t uses;
+    size_t unflushed; /* bytes of the puts since the last flush */
     int descriptor; /* becomes readable when progress may be possible, for channels that sleep */
     struct operation flush;
     uint32_t slots;
@@ -581,6 +583,7 @@ static int ucx_put(struct netdyno_channel *channel, uint32_t slot, const struct 
     set_params(&params, put);
     if (!remote)
         return -1;
+    channel->unflushed += transfer->bytes;
     return note(channel, put,
                 ucp_put_nbx(channel->peers[transfer->rank], transfer->region->memory + transfer->offset,
                             transfer->bytes, address_of(remote, transfer), remote->unpacked, &params),
@@ -625,14 +628,16 @@ static int ucx_fetch_add(struct netdyno_channel *channel, uint32_t slot,
 /* Waits until the target has all puts, or fails after a timeout. */
 static int ucx_flush(struct netdyno_channel *channel, int32_t rank)
 {
+    const double limit_s = FLUSH_S + (double)channel->unflushed / SLOWEST;
     ucp_request_param_t params;
 
     set_params(&params, &channel->flush);
+    channel->unflushed = 0;
     if (note(channel, &channel->flush, ucp_ep_flush_nbx(channel->peers[rank], &params), "ucp_ep_flush_nbx"))
         return -1;
-    if (ends(channel, &channel->flush, now_s() + FLUSH_S))
+    if (ends(channel, &channel->flush, now_s() + limit_s))
         return told(channel->error, "ucp_ep_flush_nbx", channel->flush.status);
-    snprintf(channel->error, NETDYNO_TEXT_BYTES, "ucp_ep_flush_nbx: no answer for %g s", FLUSH_S);
+    snprintf(channel->error, NETDYNO_TEXT_BYTES, "ucp_ep_flush_nbx: no answer for %.0f s", limit_s);
     return -1;
 }
 

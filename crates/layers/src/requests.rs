@@ -40,6 +40,11 @@ pub(crate) trait Wire {
     fn transport(&self) -> Option<Transport> {
         None
     }
+
+    /// Returns the most bytes on their way of which nothing is heard before they have arrived.
+    fn unheard_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// A requester in real time over any wire.
@@ -106,10 +111,10 @@ impl<W: Wire> Requester for RealRequester<W> {
 
     #[inline(always)]
     fn wait(&mut self) -> Result<(), LayerError> {
-        let mut wait = PeerWait::new(self.wait);
+        let mut wait = PeerWait::new(self.wait).for_bytes(self.wire.unheard_bytes());
         while !self.poll()? {
             if self.wire.has_moved() {
-                wait = PeerWait::new(self.wait);
+                wait.note_moved();
             }
             wait.after_empty_poll_of(&mut self.wire, W::block, W::transport)?;
         }

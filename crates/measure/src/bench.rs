@@ -5,8 +5,11 @@ use crate::layer::{LayerError, Requester, SizedRequester, Time, Transfer, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
-/// Window of the first stream of a pilot measurement.
+/// Window of the first stream of a pilot measurement, and of long messages.
 const PILOT_WINDOW: usize = 4;
+const PILOT_WINDOW_OF_LONG: usize = 2;
+/// Streams of each window of a pilot measurement. Long messages have one.
+const PILOT_STREAMS: usize = 3;
 /// The last pilot stream has a window of at least this many times the messages that fit on the way.
 const PILOT_OVER_DEPTH: f64 = 4.0;
 
@@ -245,7 +248,8 @@ impl<R: Requester> Bench<'_, R> {
     ///
     /// The window doubles until a window lasts far longer than a round trip. It stops earlier at `most`, at
     /// the layer's own window, or once a window lasts `limit_ns`. The streams make no empty polls.
-    /// Afterwards the layer's own window is in force. Calls `goes_on` before each window.
+    /// Afterwards the layer's own window is in force. Calls `goes_on` before each stream, and before each message that
+    /// takes so long by itself.
     pub(crate) fn pilot_plateau(
         &mut self,
         rtt_ns: f64,
@@ -254,10 +258,19 @@ impl<R: Requester> Bench<'_, R> {
         mut goes_on: impl FnMut(),
     ) -> Result<f64, LayerError> {
         let most = most.min(self.layer.max_window());
-        let mut window = PILOT_WINDOW.min(most);
+        let is_long = rtt_ns >= limit_ns;
+        let mut window = if is_long { PILOT_WINDOW_OF_LONG } else { PILOT_WINDOW }.min(most);
+        let streams = if is_long { 1 } else { PILOT_STREAMS };
         let plateau_ns = loop {
-            goes_on();
-            let runs = (0..3).map(|_| self.windowed_stream(window)).collect::<Result<Vec<_>, _>>()?;
+            let mut runs = Vec::with_capacity(streams);
+            for _ in 0..streams {
+                goes_on();
+                runs.push(self.windowed_stream(window, || {
+                    if is_long {
+                        goes_on()
+                    }
+                })?);
+            }
             let plateau_ns = median(runs);
             let lasts_ns = window as f64 * plateau_ns;
             if window >= most || lasts_ns >= PILOT_OVER_DEPTH * rtt_ns || lasts_ns >= limit_ns {
@@ -269,23 +282,26 @@ impl<R: Requester> Bench<'_, R> {
         Ok(plateau_ns)
     }
 
-    /// Returns the time per message of a stream that keeps its window full, measured over two windows.
-    fn windowed_stream(&mut self, window: usize) -> Result<f64, LayerError> {
+    /// Returns the time per message of a stream that keeps its window full, measured over two windows. Calls `before_each`
+    /// before each message.
+    fn windowed_stream(&mut self, window: usize, mut before_each: impl FnMut()) -> Result<f64, LayerError> {
         self.settle()?;
         self.set_window(window);
         for _ in 0..window {
             self.issue()?;
         }
         // The first window fills the pipeline.
-        self.keep_full(window)?;
+        self.keep_full(window, &mut before_each)?;
         let start = self.layer.now();
-        self.keep_full(2 * window)?;
+        self.keep_full(2 * window, &mut before_each)?;
         Ok((self.since(start) - self.timer_ns) / (2 * window) as f64)
     }
 
     /// Waits for a reply and issues a request, `messages` times.
-    fn keep_full(&mut self, messages: usize) -> Result<(), LayerError> {
+    #[inline(always)]
+    fn keep_full(&mut self, messages: usize, before_each: &mut impl FnMut()) -> Result<(), LayerError> {
         for _ in 0..messages {
+            before_each();
             self.layer.wait()?;
             self.issue()?;
         }

@@ -287,7 +287,10 @@ pub fn compare(a: Side<'_>, b: Side<'_>, terms: Terms) -> Result<Comparison, Com
         comparisons,
         only_in_a,
         only_in_b: rest_of_b.map(heading).collect(),
-        doubts: if interleaved { Vec::new() } else { differences::of_runs(a.record, b.record) },
+        doubts: match interleaved {
+            true => Vec::from_iter(differences::carried("the run", &a.record.doubts)),
+            false => differences::of_runs(a.record, b.record),
+        },
     };
     comparison.doubts.extend(unjudged(&comparison));
     Ok(comparison)

@@ -167,6 +167,25 @@ impl Given<NetAddress> {
         if is_whole { Ok(address) } else { Err(ReturnCode::InvalidParameter) }
     }
 
+    /// Copies the host of a peer's address. The discriminator and its length may be anything.
+    ///
+    /// # Errors
+    /// Returns `InvalidParameter` if the host's length is not that of the wire.
+    ///
+    /// # Safety
+    /// The length and the host can be read there.
+    pub unsafe fn remote_host(&self, nic: &Nic) -> Result<Vec<u8>, ReturnCode> {
+        // SAFETY: the caller says that the length can be read there, with which an address begins.
+        let len = unsafe { self.0.cast::<u16>().read_unaligned() };
+        if len != nic.provider.attributes().host_bytes.into() {
+            return Err(ReturnCode::InvalidParameter);
+        }
+        let mut host = vec![0; len.into()];
+        // SAFETY: the caller says that the host can be read there.
+        unsafe { self.0.cast::<u8>().add(LENGTHS).copy_to(host.as_mut_ptr(), len.into()) };
+        Ok(host)
+    }
+
     /// Writes a host, and leaves the discriminator and its length unchanged.
     ///
     /// # Safety

@@ -14,6 +14,8 @@ use netdyno_protocol::dial::link::{SIZES, Usual, size_class};
 use netdyno_protocol::dial::parameters::EffectiveParameters;
 use netdyno_protocol::dial::stamp::Grain;
 use netdyno_protocol::dial::timing::{Capacity, Departures, Gate};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::any::Any;
 use std::cell::Cell;
@@ -60,6 +62,8 @@ pub struct Hook {
     pub grain: Grain,
     /// Departure times travel as stamps.
     pub stamps: bool,
+    /// Messages may carry a word of the hook's.
+    marks: bool,
     /// The groups of ranks between which messages are dialled.
     pub between: Option<Between>,
     pub who: Who,
@@ -161,7 +165,7 @@ fn map<T: SharedWord>(file: &File, count: usize) -> Result<&'static [T], rustix:
 fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
     let path = folder.join(format!("{}{}-{}", account::PREFIX, host(), std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    file.set_len(account::BYTES as u64)?;
+    reserve(&file, account::BYTES as u64)?;
     let words: &[AtomicU64] = map(&file, account::WORDS)?;
     let set = |word: Word, value: u64| words[word as usize].store(value, Relaxed);
     set(Word::Pid, u64::from(std::process::id()));
@@ -172,6 +176,15 @@ fn open_account(folder: &Path) -> std::io::Result<&'static [AtomicU64]> {
     // Last: a reader leaves out a file without it.
     words[Word::Magic as usize].store(account::MAGIC, Release);
     Ok(words)
+}
+
+/// Gives a file its length, and room for it: a store to mapped memory without room on the disk would kill the rank.
+fn reserve(file: &File, bytes: u64) -> std::io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // Some file systems cannot reserve.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes),
+        result => Ok(result?),
+    }
 }
 
 fn host() -> String {
@@ -255,6 +268,8 @@ impl Hook {
             forces,
             grain: Grain::of_shift(plan.grain_shift),
             stamps,
+            // A program may spawn ranks whose choice is another one.
+            marks: plan.carrier != Carrier::Arrival || plan.between.is_some(),
             between: plan.between,
             who,
             folder,
@@ -324,10 +339,10 @@ impl Hook {
         self.furthest.load(Relaxed).max(now.saturating_add(self.skew))
     }
 
-    /// Returns whether messages may carry a word of the hook's.
+    /// Returns whether messages that arrive may carry a word of the hook's.
     #[inline]
     pub fn marks(&self) -> bool {
-        self.stamps || self.between.is_some()
+        self.marks
     }
 
     /// Records how late, in ticks, a message was released.

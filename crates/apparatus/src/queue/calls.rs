@@ -78,25 +78,36 @@ entries! {
                 (*out).err_data_size = 0;
                 return 1;
             }
-            if let Some(error) = queue.take_behind() {
-                // The program has its own place for a description.
+            // The program has its own place for a description.
+            let tell = |error: ErrEntry| {
                 *out = ErrEntry { err_data: (*out).err_data, err_data_size: 0, ..error };
                 queue.forget(error.op_context);
-                return 1;
+                1
+            };
+            if let Some(error) = queue.take_behind() {
+                return tell(error);
             }
             if !queue.may_tell_errors() {
                 return -abi::EAGAIN;
             }
-            let mut error = *out;
-            let result = inside(|| read(&raw mut error));
-            if result > 0 && !queue.passes() {
-                if !queue.tells(&error) {
-                    return -abi::EAGAIN;
+            let mut has_kept = false;
+            loop {
+                let mut error = *out;
+                let result = inside(|| read(&raw mut error));
+                if result > 0 && !queue.passes() {
+                    if !queue.tells(&error) {
+                        // The program was told that there is an error: that of a peek may come next.
+                        has_kept = true;
+                        continue;
+                    }
+                    queue.forget(error.op_context);
                 }
-                queue.forget(error.op_context);
+                if result <= 0 && has_kept {
+                    return queue.tell_after_all().map_or(result, tell);
+                }
+                *out = error;
+                return result;
             }
-            *out = error;
-            result
         },
     }
 

@@ -91,6 +91,8 @@ struct State {
     lanes: Map<Sender>,
     /// When a pending operation may complete, by its context.
     ends: Map<HeldEnd>,
+    /// The number of ends at which the old ones are removed.
+    many_ends: usize,
     /// The latest time at which a message in a buffer is due, by the buffer's context. Messages in a
     /// buffer are released in order.
     buffers: Map<u64>,
@@ -223,9 +225,11 @@ impl Queue {
     /// Holds the completion of an operation.
     pub fn not_before(&self, context: Opaque, end: HeldEnd) {
         let mut state = self.state();
-        if state.ends.len() >= MANY_NOTES {
+        if state.ends.len() >= state.many_ends {
             let now = ticks::now();
             state.ends.retain(|_, end| end.over.saturating_add(end.beyond) > now);
+            // With so many in flight, the next search comes once as many again have been added.
+            state.many_ends = MANY_NOTES.max(2 * state.ends.len());
         }
         state.ends.insert(context as u64, end);
     }
@@ -287,6 +291,11 @@ impl Queue {
         // The provider's description of the error lasts until the next one is read.
         state.behind.push_back(Behind(ErrEntry { err_data: ptr::null_mut(), err_data_size: 0, ..*error }));
         false
+    }
+
+    /// Takes back the error that was kept last.
+    fn tell_after_all(&self) -> Option<ErrEntry> {
+        self.state().behind.pop_back().map(|Behind(error)| error)
     }
 
     /// Returns whether completions are held.

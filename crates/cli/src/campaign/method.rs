@@ -1,6 +1,7 @@
 //! A measuring verb: the task of its launches, and the evaluation of their data.
 
 use crate::hosts::host::Machines;
+use crate::hosts::processes::Processes;
 use crate::launch::bench::Bench;
 use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::Layer;
@@ -60,9 +61,9 @@ impl Terms {
 
 /// A measuring verb.
 pub trait Method {
-    /// Returns the number of processes in a launch, or `None` for one pair.
-    fn procs(&self) -> Option<usize> {
-        None
+    /// Returns the processes of a launch.
+    fn processes(&self) -> Processes {
+        Processes::Pair
     }
 
     /// Takes what the tasks need of the benches, before the first launch.

@@ -2,7 +2,7 @@
 //! for, or the time is up.
 
 mod benches;
-mod doubts;
+pub mod doubts;
 pub mod ending;
 pub mod method;
 mod probe;
@@ -146,7 +146,7 @@ impl Campaign {
         if measuring.launcher.is_some() {
             check_all(layers, conditions, measuring, &named)?;
         }
-        let site = Site::find(layers, measuring, method.procs(), ranks)?;
+        let site = Site::find(layers, measuring, method.processes(), ranks)?;
         let also = method.also_measures(site.machines);
         let mut benches = Vec::new();
         for &layer in layers.iter().chain(&also) {
@@ -171,7 +171,7 @@ impl Campaign {
         ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
         let layers: Vec<Layer> = variants.iter().map(|variant| variant.layer).collect();
-        let site = Site::find(&layers, measuring, method.procs(), ranks)?;
+        let site = Site::find(&layers, measuring, method.processes(), ranks)?;
         let conditions = Conditions::default();
         let benches = variants.into_iter().map(|Variant { layer, label, wait, variables }| {
             let bench = bench(layer, &conditions, measuring, wait, &site)?;

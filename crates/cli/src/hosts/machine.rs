@@ -30,6 +30,10 @@ pub fn environment(cpu: Option<usize>) -> Environment {
         kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
         cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cpus_allowed: place::allowed().unwrap_or_default(),
+        cpus_online: fs::read_to_string("/sys/devices/system/cpu/online")
+            .ok()
+            .and_then(|list| place::parse_list(&list))
+            .map(|cpus| cpus.len()),
         virtualised: has("hypervisor") || fs::exists("/sys/hypervisor/type").unwrap_or(false),
         governor: cpu.and_then(|cpu| {
             let file = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
@@ -65,8 +69,9 @@ pub fn doubts(environment: &Environment) -> Vec<Doubt> {
             ),
         ));
     }
-    let cpus = environment.cpus_allowed.len().max(1) as f64;
-    if let Some(load) = environment.load_1min.filter(|load| *load > BUSY * cpus) {
+    // The load is that of the whole host, whatever part of it this process may use.
+    let busy = environment.load_1min.zip(environment.cpus_online);
+    if let Some((load, cpus)) = busy.filter(|(load, cpus)| *load > BUSY * *cpus as f64) {
         doubts.push(Doubt::new(
             "busy_machine",
             format!("the load was {load:.2} on {cpus} processors before measuring"),

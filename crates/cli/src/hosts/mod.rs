@@ -4,6 +4,7 @@ pub mod calls;
 pub mod host;
 pub mod machine;
 pub mod peer;
+pub mod processes;
 pub mod secret;
 pub mod session;
 pub mod site;

@@ -2,6 +2,7 @@
 
 use crate::hosts::host::{Host, Machines};
 use crate::hosts::peer::Peer;
+use crate::hosts::processes::Processes;
 use crate::hosts::secret;
 use crate::job::ranks::Ranks;
 use crate::launch::origin::Origin;
@@ -20,9 +21,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The host set-up of requester and replier, or of many processes.
+/// The host set-up of the processes of a launch.
 pub struct Site {
-    /// Processor of each rank.
+    /// Processor of each rank, or both of a process that needs two.
     pub cpus: Vec<usize>,
     /// Number of different processors, over all machines.
     pub processors: usize,
@@ -36,12 +37,11 @@ pub struct Site {
 
 impl Site {
     /// Checks the options against this machine, and reserves the peer. Errors that a launch would meet appear
-    /// now. `procs` is the number of processes, or `None` for one pair; `ranks` is the job in which this
-    /// command runs.
+    /// now. `ranks` is the job in which this command runs.
     pub fn find(
         layers: &[Layer],
         measuring: &Measuring,
-        procs: Option<usize>,
+        processes: Processes,
         ranks: Option<Rc<Ranks>>,
     ) -> Result<Self, Fault> {
         if let Some(server) = measuring.server {
@@ -50,12 +50,12 @@ impl Site {
         if let Some(launcher) = &measuring.launcher
             && layers.iter().any(|&layer| layer != Layer::Sim)
         {
-            return Self::of_launcher(layers, measuring, procs, launcher);
+            return Self::of_launcher(layers, measuring, processes, launcher);
         }
-        match (ranks, procs) {
-            (Some(ranks), _) => Self::of_job(layers, measuring, procs, ranks),
-            (None, Some(procs)) => Self::of_many(layers, measuring, procs),
-            (None, None) => Self::of_pair(layers, measuring),
+        match (ranks, processes) {
+            (Some(ranks), _) => Self::of_job(layers, measuring, processes, ranks),
+            (None, Processes::Many(procs)) => Self::of_many(layers, measuring, procs),
+            (None, Processes::Pair | Processes::Single) => Self::of_pair(layers, measuring),
         }
     }
 
@@ -149,18 +149,18 @@ impl Site {
     fn of_launcher(
         layers: &[Layer],
         measuring: &Measuring,
-        procs: Option<usize>,
+        processes: Processes,
         launcher: &Launcher,
     ) -> Result<Self, Fault> {
         measuring.bind.map_or(Ok(()), |bind| check_bind(layers, bind))?;
         let ip = measuring.bind.map(|bind| bind.ip());
         let interrupt = Interrupt::catch()?;
-        let scouts = Scouts::start(launcher, procs.unwrap_or(2), ip, &interrupt)?;
+        let scouts = Scouts::start(launcher, processes.number(), ip, &interrupt)?;
         let bind = SocketAddr::new(scouts.ip, measuring.bind.map_or(0, |bind| bind.port()));
         let machines = Machines::of(&scouts.hosts);
         check_reach(layers, machines)?;
-        let cpus = match named(measuring, procs, scouts.hosts.len())? {
-            None => free(&scouts.hosts, procs)?,
+        let cpus = match named(measuring, processes)? {
+            None => free(&scouts.hosts, processes)?,
             Some(cpus) => {
                 // A launcher may bind processes to other processors, which is no limit. That of another machine is known
                 // only there.
@@ -179,19 +179,21 @@ impl Site {
     fn of_job(
         layers: &[Layer],
         measuring: &Measuring,
-        procs: Option<usize>,
+        processes: Processes,
         ranks: Rc<Ranks>,
     ) -> Result<Self, Fault> {
-        let (has, wanted) = (ranks.hosts().len(), procs.unwrap_or(2));
-        if has != wanted {
+        let (has, wanted) = (ranks.hosts().len(), processes.number());
+        // Where one is enough, the others rest.
+        if has != wanted && processes != Processes::Single {
             return Err(Fault::BadInput(format!(
                 "the job has {has} processes, and {wanted} are wanted: have its launcher start as many"
             )));
         }
-        let machines = ranks.machines();
+        let hosts = &ranks.hosts()[..wanted];
+        let machines = Machines::of(hosts);
         check_reach(layers, machines)?;
-        let cpus = cpus_of_job(ranks.hosts(), measuring, procs)?;
-        let processors = different(ranks.hosts(), &cpus);
+        let cpus = cpus_of_job(hosts, measuring, processes)?;
+        let processors = different(hosts, &cpus);
         let bind =
             SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), measuring.bind.map_or(0, |bind| bind.port()));
         Ok(Self { cpus, processors, bind, origin: Origin::Job(ranks), machines })
@@ -211,6 +213,8 @@ impl Site {
             Origin::Children | Origin::Server(_) => Ok(None),
             Origin::Launcher(placed) => Ok(placed.other.clone()),
             Origin::Peer(peer) => Ok(Some(peer.environment().clone())),
+            // The machine of processes that rest is no part of the measurement.
+            Origin::Job(_) if self.machines.number() == 1 => Ok(None),
             Origin::Job(ranks) => {
                 ranks.elsewhere().map(|rank| ranks.environment(rank, self.cpus[rank], interrupt)).transpose()
             }
@@ -230,29 +234,31 @@ fn ip_towards(server: SocketAddr) -> Result<IpAddr, Fault> {
     local().map_err(|error: io::Error| Fault::Failed(format!("--connect {server}: no way to it: {error}")))
 }
 
-/// Returns a processor for each process of a job: the one that the user named, or one that its launcher allows it.
-fn cpus_of_job(hosts: &[Host], measuring: &Measuring, procs: Option<usize>) -> Result<Vec<usize>, Fault> {
-    let Some(cpus) = named(measuring, procs, hosts.len())? else { return free(hosts, procs) };
-    for (cpu, host) in cpus.iter().zip(hosts) {
+/// Returns a processor for each process of a job, or two for its only one: those that the user named, or those that its
+/// launcher allows it.
+fn cpus_of_job(hosts: &[Host], measuring: &Measuring, processes: Processes) -> Result<Vec<usize>, Fault> {
+    let Some(cpus) = named(measuring, processes)? else { return free(hosts, processes) };
+    for (cpu, host) in cpus.iter().zip(hosts.iter().cycle()) {
         check_allowed(std::slice::from_ref(cpu), &host.cpus)?;
     }
     Ok(cpus)
 }
 
-/// Returns the processors that the user named, in turn for `count` processes.
-fn named(measuring: &Measuring, procs: Option<usize>, count: usize) -> Result<Option<Vec<usize>>, Fault> {
-    if procs.is_none() {
+/// Returns the processors that the user named, in turn for the processes.
+fn named(measuring: &Measuring, processes: Processes) -> Result<Option<Vec<usize>>, Fault> {
+    if processes.are_on_two() {
         pair(measuring)?;
     }
     let cpus = measuring.cpus.as_ref();
-    Ok(cpus.map(|CpuList(cpus)| cpus.iter().copied().cycle().take(count).collect()))
+    Ok(cpus.map(|CpuList(cpus)| cpus.iter().copied().cycle().take(processes.processors()).collect()))
 }
 
 /// Returns a processor for each process that a launcher has put on one of these hosts: the least used of those that the
-/// launcher allows the process. A pair that may run on the same processors gets two that are near each other.
-fn free(hosts: &[Host], procs: Option<usize>) -> Result<Vec<usize>, Fault> {
-    if procs.is_none()
-        && hosts[0] == hosts[1]
+/// launcher allows the process. A pair that may run on the same processors gets two that are near each other, as does a
+/// process that needs two.
+fn free(hosts: &[Host], processes: Processes) -> Result<Vec<usize>, Fault> {
+    if processes.are_on_two()
+        && hosts.iter().all(|host| *host == hosts[0])
         && let Some((a, b)) = hosts[0].near
     {
         return Ok(vec![a, b]);
@@ -273,7 +279,7 @@ fn free(hosts: &[Host], procs: Option<usize>) -> Result<Vec<usize>, Fault> {
 
 /// Returns the number of different processors, over all machines.
 fn different(hosts: &[Host], cpus: &[usize]) -> usize {
-    hosts.iter().zip(cpus).map(|(host, cpu)| (&host.machine, cpu)).collect::<BTreeSet<_>>().len()
+    hosts.iter().cycle().zip(cpus).map(|(host, cpu)| (&host.machine, cpu)).collect::<BTreeSet<_>>().len()
 }
 
 /// Checks that the layers reach as far as the processes are apart.
@@ -334,7 +340,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn cpus(args: &[&str], procs: Option<usize>, hosts: &[(&str, &[usize])]) -> Result<Vec<usize>, Fault> {
+    fn cpus(args: &[&str], processes: Processes, hosts: &[(&str, &[usize])]) -> Result<Vec<usize>, Fault> {
         let args = [&["netdyno"], args].concat();
         let measuring = crate::command::Cli::parse_from(args).measuring;
         let hosts: Vec<Host> = hosts
@@ -345,24 +351,33 @@ mod tests {
                 near: place::choose_pair(cpus),
             })
             .collect();
-        cpus_of_job(&hosts, &measuring, procs)
+        cpus_of_job(&hosts, &measuring, processes)
     }
 
     #[test]
     fn every_process_of_a_job_has_a_processor_of_its_own_where_there_are_enough() {
         let bound: [(&str, &[usize]); 4] = [("a", &[2, 3]), ("a", &[2, 3]), ("b", &[2, 3]), ("a", &[2, 3])];
-        assert_eq!(cpus(&[], Some(4), &bound).unwrap(), [2, 3, 2, 2]);
-        assert_eq!(cpus(&[], None, &[("a", &[0]), ("a", &[0, 1])]).unwrap(), [0, 1]);
-        assert_eq!(cpus(&[], None, &[("a", &[5]), ("b", &[5])]).unwrap(), [5, 5]);
-        assert!(cpus(&[], None, &[("a", &[]), ("b", &[5])]).is_err());
+        assert_eq!(cpus(&[], Processes::Many(4), &bound).unwrap(), [2, 3, 2, 2]);
+        assert_eq!(cpus(&[], Processes::Pair, &[("a", &[0]), ("a", &[0, 1])]).unwrap(), [0, 1]);
+        assert_eq!(cpus(&[], Processes::Pair, &[("a", &[5]), ("b", &[5])]).unwrap(), [5, 5]);
+        assert!(cpus(&[], Processes::Pair, &[("a", &[]), ("b", &[5])]).is_err());
     }
 
     #[test]
     fn processors_that_are_named_must_be_left_to_their_processes() {
         let bound: [(&str, &[usize]); 2] = [("a", &[0]), ("b", &[1])];
-        assert_eq!(cpus(&["--cpus", "0,1"], None, &bound).unwrap(), [0, 1]);
-        assert!(cpus(&["--cpus", "1,0"], None, &bound).is_err());
-        assert!(cpus(&["--cpus", "0,1,0"], None, &bound).is_err());
-        assert_eq!(cpus(&["--cpus", "0,1"], Some(2), &bound).unwrap(), [0, 1]);
+        assert_eq!(cpus(&["--cpus", "0,1"], Processes::Pair, &bound).unwrap(), [0, 1]);
+        assert!(cpus(&["--cpus", "1,0"], Processes::Pair, &bound).is_err());
+        assert!(cpus(&["--cpus", "0,1,0"], Processes::Pair, &bound).is_err());
+        assert_eq!(cpus(&["--cpus", "0,1"], Processes::Many(2), &bound).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn a_process_that_is_both_ends_gets_two_processors_of_its_host() {
+        let single = |args: &[&str], allowed: &[usize]| cpus(args, Processes::Single, &[("a", allowed)]);
+        assert_eq!(single(&[], &[0]).unwrap(), [0, 0]);
+        assert_eq!(single(&["--cpus", "0,0"], &[0]).unwrap(), [0, 0]);
+        assert!(single(&["--cpus", "0,1"], &[0]).is_err() && single(&["--cpus", "0"], &[0]).is_err());
+        assert!(single(&[], &[]).is_err());
     }
 }

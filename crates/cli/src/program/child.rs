@@ -44,34 +44,47 @@ pub fn said(output: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The end of a program.
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// When it ended; what it left behind is removed after that.
+    pub at: Instant,
+}
+
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and a later one as
-/// SIGKILL. Removes the files that the program leaves in shared memory. A program that does not end within `limit`, if
+/// SIGKILL. Ends the processes that the program leaves behind, and removes its files in shared memory. A program that does not end within `limit`, if
 /// there is one, is ended, which is an error.
 pub fn wait(
     mut child: Child,
     run: &GuardedFolder,
     interrupt: &Interrupt,
     limit: Option<Duration>,
-) -> Result<ExitStatus, Fault> {
+) -> Result<Ended, Fault> {
     let lost = |error: &dyn std::fmt::Display| Fault::Failed(format!("cannot wait for the program: {error}"));
     let pid = Pid::from_child(&child);
     let (ended, end) = mpsc::channel();
-    thread::spawn(move || ended.send(child.wait()));
+    thread::spawn(move || {
+        let status = child.wait();
+        ended.send((status, Instant::now()))
+    });
     let (mut told, mut leftovers) = (None::<Instant>, Leftovers::of(run));
     let late = |time: Duration| Fault::Failed(format!("the program has not ended within {time:?}"));
     let mut until = limit.map(|limit| Instant::now() + limit);
     loop {
         match end.recv_timeout(CHECK) {
-            Ok(status) => {
-                if told.is_some() {
-                    // A shell ends by the signal without what it has started.
-                    run.end();
+            Ok((status, at)) => {
+                if told.is_none() {
+                    // Its processes may take a moment to end.
+                    run.await_end();
                 }
+                // A shell ends by the signal without what it has started, and a launcher may end before its ranks.
+                run.end();
                 leftovers.remove();
                 let is_late = told.is_some() && interrupt.signal().is_none();
                 return match limit.filter(|_| is_late) {
                     Some(limit) => Err(late(limit)),
-                    None => status.map_err(|error| lost(&error)),
+                    None => status.map(|status| Ended { status, at }).map_err(|error| lost(&error)),
                 };
             }
             Err(RecvTimeoutError::Timeout)

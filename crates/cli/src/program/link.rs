@@ -355,7 +355,7 @@ fn measured(
     }
     let output = File::create(&errors).map_err(|error| unread(&error))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
-    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, None)?;
+    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, None)?.status;
     if !status.success() {
         let said = fs::read_to_string(&errors).unwrap_or_default();
         let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("error: it was killed");

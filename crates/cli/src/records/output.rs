@@ -89,16 +89,16 @@ pub fn format_of(file: &Path) -> Result<Option<Format>, Fault> {
 /// Renders records in a form.
 pub fn render(records: &[Record], format: Format) -> Result<String, Fault> {
     let each = |one: fn(&Record) -> String| records.iter().map(one).collect::<Vec<_>>().join("\n");
+    let the_only = |form: &str| match records {
+        [record] => Ok(record),
+        _ => Err(Fault::BadInput(format!("several records do not make one {form}: name one file"))),
+    };
     Ok(match format {
         Format::Table => each(|record| table::render(record, COLUMNS)),
-        Format::Csv => each(csv::render),
+        Format::Csv => csv::render(the_only("CSV table")?),
         Format::Html => html::render(records),
         Format::Json => {
-            let [record] = records else {
-                return Err(Fault::BadInput(
-                    "several records do not make one JSON record: name one file".into(),
-                ));
-            };
+            let record = the_only("JSON record")?;
             let mut text = serde_json::to_string(record)
                 .map_err(|error| Fault::Failed(format!("cannot write the record as JSON: {error}")))?;
             text.push('\n');
@@ -163,6 +163,20 @@ fn is_special(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| !meta.is_file())
 }
 
+/// Reports whether a name leads to an open descriptor, such as /dev/stdout. What is behind it stays in place: it is behind
+/// other output, and its file may have other names.
+fn is_descriptor(file: &Path) -> bool {
+    let links = std::iter::successors(Some(file.to_path_buf()), |at| {
+        fs::read_link(at).ok().map(|target| folder(at).join(target))
+    });
+    // The folders may be links, too, as /dev/fd and /proc/self are.
+    let is_of_process = |at: PathBuf| {
+        let folder = folder(&at).canonicalize().unwrap_or_default();
+        folder.starts_with("/proc") && folder.ends_with("fd")
+    };
+    links.take(MOST_LINKS).any(is_of_process)
+}
+
 /// Reports before measuring an error that would otherwise prevent the output after it.
 pub fn check_writable(file: &Path) -> Result<(), Fault> {
     let bad =
@@ -170,7 +184,7 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
     if file.is_dir() {
         return Err(bad(&"it is a folder; name a file in it"));
     }
-    if is_special(file) {
+    if is_special(file) || is_descriptor(file) {
         // To open a pipe would wait for its reader, and to close it would end the reader's input.
         return Ok(());
     }
@@ -193,11 +207,32 @@ fn plain(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
+/// Makes the first of two files, which did not exist. If it did, both get a number behind their names. Returns their names.
+pub fn make_new(files: &[PathBuf; 2]) -> Result<[PathBuf; 2], Fault> {
+    let numbered = |number: u32| {
+        files.each_ref().map(|file| {
+            let (stem, ending) = (file.file_stem().unwrap_or_default(), file.extension().unwrap_or_default());
+            file.with_file_name(format!("{}-{number}.{}", stem.display(), ending.display()))
+        })
+    };
+    let mut named = files.clone();
+    for number in 2.. {
+        match OpenOptions::new().write(true).create_new(true).open(&named[0]) {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => named = numbered(number),
+            Err(error) => {
+                return Err(Fault::Failed(format!("cannot write {}: {error}", named[0].display())));
+            }
+        }
+    }
+    Ok(named)
+}
+
 /// Writes a file completely: under a temporary name first, then renamed to its own.
 pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
     let write = || -> io::Result<()> {
-        if is_special(file) {
-            let write = || OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+        if is_special(file) || is_descriptor(file) {
+            let write = || OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes());
             return while_writing(write);
         }
         let target = behind_links(file);
@@ -212,4 +247,34 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
         Ok(())
     };
     write().map_err(|error| Fault::Failed(format!("cannot write {}: {}", file.display(), plain(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_result_of_a_second_has_files_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["12-30Z.json", "12-30Z.html"].map(|name| folder.path().join(name));
+        let names = |_| make_new(&files).unwrap().map(|file| file.file_name().unwrap().to_owned());
+        let made = [(); 3].map(names);
+        assert_eq!(made[0], ["12-30Z.json", "12-30Z.html"]);
+        assert_eq!(made[1], ["12-30Z-2.json", "12-30Z-2.html"]);
+        assert_eq!(made[2], ["12-30Z-3.json", "12-30Z-3.html"]);
+        assert!(make_new(&["/nowhere/a", "/nowhere/b"].map(PathBuf::from)).is_err());
+    }
+
+    #[test]
+    fn descriptors_are_told_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fd");
+        fs::write(&file, "").unwrap();
+        assert!(
+            ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+                .into_iter()
+                .all(|name| is_descriptor(Path::new(name)))
+        );
+        assert!(!is_descriptor(&file) && !is_descriptor(Path::new("none.json")));
+    }
 }

@@ -20,11 +20,8 @@ pub struct Saved {
 impl Saved {
     /// Reads a record. `named` is a file, or FILE:LAYER if no such file exists.
     pub fn read(named: &str) -> Result<Self, Fault> {
-        let (name, layer) = match named.rsplit_once(':') {
-            Some((file, layer)) if !Path::new(named).exists() => (file, Some(layer.to_owned())),
-            _ => (named, None),
-        };
-        Ok(Self { name: name.into(), layer, record: read(Path::new(name))? })
+        let (name, layer) = parted(named, |name| Path::new(name).exists());
+        Ok(Self { name: name.into(), layer: layer.map(str::to_owned), record: read(Path::new(name))? })
     }
 
     /// Returns the results that the user named.
@@ -46,6 +43,17 @@ impl Saved {
     }
 }
 
+/// Returns the file and the layer that the user named. Names of files and of layers may both have colons: the file is the
+/// shortest that `exists`.
+fn parted(named: &str, exists: impl Fn(&str) -> bool) -> (&str, Option<&str>) {
+    if exists(named) {
+        return (named, None);
+    }
+    let mut parts = named.match_indices(':').map(|(at, _)| (&named[..at], &named[at + 1..]));
+    let found = parts.find(|(file, _)| exists(file)).or_else(|| named.split_once(':'));
+    found.map_or((named, None), |(file, layer)| (file, Some(layer)))
+}
+
 /// Reads the record in a file.
 pub fn read(file: &Path) -> Result<Record, Fault> {
     Record::from_json(&text(file)?).map_err(|error| bad(file, &error))
@@ -62,4 +70,25 @@ fn text(file: &Path) -> Result<String, Fault> {
 
 fn bad(file: &Path, error: &dyn Display) -> Fault {
     Fault::BadInput(format!("cannot read {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_layers_may_have_colons() {
+        let exists = |name: &str| ["a.json", "12:30.json", "b:tcp"].contains(&name);
+        for (named, file, layer) in [
+            ("a.json", "a.json", None),
+            ("a.json:tcp", "a.json", Some("tcp")),
+            ("a.json:ofi:tcp;ofi_rxm", "a.json", Some("ofi:tcp;ofi_rxm")),
+            ("12:30.json:ucx:posix", "12:30.json", Some("ucx:posix")),
+            ("b:tcp", "b:tcp", None),
+            ("none.json:ucx:posix", "none.json", Some("ucx:posix")),
+            ("none.json", "none.json", None),
+        ] {
+            assert_eq!(parted(named, exists), (file, layer), "{named}");
+        }
+    }
 }

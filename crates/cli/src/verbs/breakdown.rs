@@ -2,6 +2,7 @@
 
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
+use crate::hosts::processes::Processes;
 use crate::job::ranks::Ranks;
 use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
@@ -95,6 +96,10 @@ pub fn run(args: &BreakdownArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> 
 struct BreakingDown;
 
 impl Method for BreakingDown {
+    fn processes(&self) -> Processes {
+        Processes::Single
+    }
+
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {
         let &Terms { launch, budget_ns, seed, .. } = terms;
         // The first launch chooses the numbers of operations for all launches.

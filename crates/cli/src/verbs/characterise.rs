@@ -7,7 +7,7 @@ use crate::command::Cli;
 use crate::hosts::host::Machines;
 use crate::job::ranks::Ranks;
 use crate::options::output::Format;
-use crate::records::output::{Sink, check_writable, render, write_whole};
+use crate::records::output::{Sink, check_writable, make_new, render, write_whole};
 use crate::terminal::fault::Fault;
 use crate::terminal::voice::note;
 use crate::verbs::Examples;
@@ -45,12 +45,14 @@ pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     let campaign = Campaign::new(Box::new(method), &layers, &Conditions::default(), &cli.measuring, ranks)?;
     let kept = kept_early.map_or_else(|| kept(cli), Ok)?;
     let record = campaign.run()?;
-    conclude(&record, write(&record, kept.as_ref(), &sink))
+    conclude(&record, write(&record, kept.as_ref(), &sink, cli.dir.is_some()))
 }
 
-/// Writes the result to the files that keep it and to the place of the user's choice.
-fn write(record: &Record, kept: Option<&[PathBuf; 2]>, sink: &Sink) -> Result<(), Fault> {
-    if let Some([record_file, report_file]) = kept {
+/// Writes the result to the files that keep it and to the place of the user's choice. Another run of the same second keeps its
+/// files.
+fn write(record: &Record, kept: Option<&[PathBuf; 2]>, sink: &Sink, is_named: bool) -> Result<(), Fault> {
+    let kept = kept.map(|files| if is_named { Ok(files.clone()) } else { make_new(files) }).transpose()?;
+    if let Some([record_file, report_file]) = &kept {
         let records = std::slice::from_ref(record);
         write_whole(record_file, &render(records, Format::Json)?)?;
         write_whole(report_file, &render(records, Format::Html)?)?;

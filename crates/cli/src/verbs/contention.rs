@@ -2,6 +2,7 @@
 
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
+use crate::hosts::processes::Processes;
 use crate::job::ranks::Ranks;
 use crate::options::bench::BenchArgs;
 use crate::options::headings::WHAT;
@@ -70,8 +71,8 @@ struct Crowding {
 }
 
 impl Method for Crowding {
-    fn procs(&self) -> Option<usize> {
-        Some(self.procs)
+    fn processes(&self) -> Processes {
+        Processes::Many(self.procs)
     }
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {

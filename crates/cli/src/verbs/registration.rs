@@ -2,6 +2,7 @@
 
 use crate::campaign;
 use crate::campaign::method::{Method, Terms};
+use crate::hosts::processes::Processes;
 use crate::job::ranks::Ranks;
 use crate::options::abilities::all_able;
 use crate::options::bench::BenchArgs;
@@ -79,8 +80,8 @@ struct Registering {
 }
 
 impl Method for Registering {
-    fn procs(&self) -> Option<usize> {
-        Some(1)
+    fn processes(&self) -> Processes {
+        Processes::Many(1)
     }
 
     fn task(&self, terms: &Terms, before: &[Data]) -> Task {

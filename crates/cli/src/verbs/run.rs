@@ -108,7 +108,7 @@ pub fn run(args: &RunArgs) -> Result<(), Fault> {
     let plan = Plan { profile, seed, fail_at: args.fail_at, ..args.route.plan(settings) };
     let apparatus = Apparatus::prepare(&plan, args.route.provider())?;
     let child = spawn(&mut apparatus.command(&args.program.command))?;
-    let status = wait(child, apparatus.folder(), &interrupt, None)?;
+    let status = wait(child, apparatus.folder(), &interrupt, None)?.status;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let is_silent = || ledger.is_silent().filter(|_| status.success());
     let asked_for = args.route.provider().filter(|_| !status.success());

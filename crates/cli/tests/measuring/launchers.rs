@@ -1,6 +1,6 @@
 //! `--launcher`: starts the processes of a launch, and reports its errors.
 
-use crate::common::{beside, error_of, netdyno};
+use crate::common::{beside, error_of, netdyno, stdout_of};
 use netdyno_measure::record::Record;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,18 @@ fn a_launcher_starts_pairs_and_many() {
                 .iter()
                 .all(|result| result.launches() > 0 && result.parameters.rtt.value_ns.is_some())
         );
+    }
+}
+
+#[test]
+fn a_launcher_starts_one_process_that_is_both_ends() {
+    let _beside = beside();
+    let one = launcher(&format!("[ $1 = 1 ] || exit 9; {START}"));
+    for cpus in [&[][..], &["--cpus", "0,0"]] {
+        let few = ["--launches", "2", "--max-time", "300ms", "--format", "json", "--launcher", &one];
+        let args = [&["breakdown", "--over", "am+shm,udp"], &few[..], cpus].concat();
+        let record = Record::from_json(&stdout_of(&args)).unwrap();
+        assert!(record.results.iter().all(|result| result.launches() > 0), "{record:?}");
     }
 }
 

@@ -48,6 +48,11 @@ pub(crate) trait Slots {
     /// Sleeps until progress may be possible, at most for `timeout`.
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError>;
 
+    /// Returns the most bytes on their way of which nothing is heard before they have arrived.
+    fn unheard_bytes(&self) -> usize {
+        0
+    }
+
     /// Adds to the error of a peer timeout what the layer knows of its cause.
     fn on_timeout(error: LayerError) -> LayerError {
         error

@@ -26,11 +26,12 @@ impl<S: Slots> RealMessenger<S> {
     #[inline(always)]
     fn wait_until(&mut self, is_done: impl Fn(&mut S) -> Result<bool, LayerError>) -> Result<(), LayerError> {
         let wait = self.slots.waits();
-        let mut peer_wait = PeerWait::new(wait);
+        let unheard_bytes = self.slots.unheard_bytes();
+        let mut peer_wait = PeerWait::new(wait).for_bytes(unheard_bytes);
         self.slots.begin_wait()?;
         while !is_done(&mut self.slots)? {
             if self.slots.progress()? {
-                peer_wait = PeerWait::new(wait);
+                peer_wait = PeerWait::new(wait).for_bytes(unheard_bytes);
             } else {
                 peer_wait
                     .after_empty_poll_of(&mut self.slots, S::block, S::transport)

@@ -3,7 +3,8 @@
 use super::arrival::arrives;
 use super::content::Content;
 use super::partner::{Partner, Server};
-use super::reliability::{self, FlowControl, ProtocolProbes};
+use super::reliability::{self, ProtocolSteps, Terms, times, wait_for_carrier};
+use super::wire::WireProbes;
 use super::{Parts, PartsOptions, TOGETHER, lines, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
 use crate::peer_wait::PEER_TIMEOUT;
@@ -15,14 +16,12 @@ use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Wire};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The handler index of requests without a reply.
 const TAKE: u8 = 1;
 /// Requests in flight to a peer over UDP.
 const WINDOW: u32 = 64;
-/// Longer than the protocol delays an acknowledgement.
-const UNTIL_ACKNOWLEDGED: Duration = Duration::from_micros(60);
 /// Tries until an acknowledgement is made and taken by one poll each.
 const TRIES: usize = 100;
 /// The indices of the servers of the partner.
@@ -118,6 +117,8 @@ struct EndpointProbes {
     handle_reply: usize,
     handle: usize,
     in_vain: usize,
+    /// A poll in vain right after a message.
+    in_vain_after: usize,
 }
 
 /// Two ends in one thread.
@@ -200,61 +201,68 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let len = reliability::datagram_len(&content);
     let bare = wire::ends(way)?;
     let wire = wire::system_calls(&mut parts, way, &bare, len)?;
-    let of_ack = wire::datagrams(&mut parts, &bare, reliability::ACKNOWLEDGEMENT_LEN);
-    let protocol = reliability::protocol(&mut parts, &content);
+    let protocol = reliability::protocol(&mut parts, &bare, wire, &content);
     let clock = parts.simple("read the clock", || {
         black_box(Instant::now());
     });
     let ends = Rc::new(RefCell::new(End::pair(way, size_bytes, WINDOW)?));
     let probes = endpoints(&mut parts, &ends, TOGETHER);
-    let [make_ack, take_ack] = acknowledgements(&mut parts, &ends);
+    let acknowledgements = acknowledgements(&mut parts, &ends);
     let (asking, plain) = wire::exchange(way)?;
     let (requester, server) = requester(way, size_bytes, WINDOW)?;
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
     let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);
     let trip = round_trips(&mut parts, &partner, requester);
 
-    wire::plain_exchange(&mut parts, plain, wire);
-    let system = [wire.send, wire.receive, wire.in_vain, clock];
-    operations_over_udp(&mut parts, &probes, system, protocol);
-    let [send_ack, receive_ack] = of_ack;
-    let of_ack = [send_ack, receive_ack, wire.in_vain, clock];
-    acknowledgements_over_udp(
-        &mut parts,
-        [make_ack, take_ack],
-        poll_itself(&probes, system),
-        of_ack,
-        protocol,
-    );
-    let poll = poll_itself(&probes, system).map(|(probe, times)| (probe, 2.0 * times));
-    round_trip_over_udp(&mut parts, [trip, plain, clock], &poll, protocol);
+    wire::plain_exchange(&mut parts, plain);
+    let steps = Steps::new(&probes, wire, clock, protocol);
+    operations_over_udp(&mut parts, &probes, &steps);
+    acknowledgements_over_udp(&mut parts, acknowledgements, &steps);
+    round_trip_over_udp(&mut parts, [trip, plain.trip], &steps);
     Ok(parts.subject())
 }
 
-/// Adds the operations of messages. `system` has the probes of a send, of a receive, of a receive in vain and of the
-/// clock.
-fn operations_over_udp(
-    parts: &mut Parts,
-    probes: &EndpointProbes,
-    system: [usize; 4],
-    protocol: ProtocolProbes,
-) {
-    let [send, receive, in_vain, clock] = system.map(|probe| [(probe, 1.0)]);
-    // A poll does this whatever arrives.
-    let poll = poll_itself(probes, system);
-    let (format, checksum, check) =
-        ([(protocol.format, 1.0)], [(protocol.checksum, 1.0)], [(protocol.check, 1.0)]);
-    let flow = FlowControl::of(protocol);
+/// The steps of the operations over datagrams.
+struct Steps {
+    clock: Terms,
+    send: Terms,
+    receive: Terms,
+    in_vain: Terms,
+    /// What a poll of the endpoint takes beside the clock and the receive: right after a message, and time and again.
+    poll: Terms,
+    poll_in_vain: Terms,
+    protocol: ProtocolSteps,
+}
+
+impl Steps {
+    fn new(probes: &EndpointProbes, wire: WireProbes, clock: usize, protocol: ProtocolSteps) -> Self {
+        let one = |probe| vec![(probe, 1.0)];
+        Self {
+            clock: one(clock),
+            send: one(wire.send),
+            receive: one(wire.receive),
+            in_vain: one(wire.in_vain),
+            poll: vec![(probes.in_vain_after, 1.0), (wire.in_vain_after, -1.0), (clock, -1.0)],
+            poll_in_vain: vec![(probes.in_vain, 1.0), (wire.in_vain, -1.0), (clock, -1.0)],
+            protocol,
+        }
+    }
+}
+
+/// Adds the operations of messages.
+fn operations_over_udp(parts: &mut Parts, probes: &EndpointProbes, steps: &Steps) {
+    let Steps { clock, send, receive, in_vain, poll, poll_in_vain, protocol } = steps;
+    let ProtocolSteps { format, checksum, check, .. } = protocol;
     parts.operation(
         Table::Operation,
         "send request",
         probes.send,
         &[
-            ("clock", &clock),
-            ("flow control", &flow.request),
-            ("format", &format),
-            ("checksum", &checksum),
-            ("send", &send),
+            ("clock", clock),
+            ("flow control", &protocol.request),
+            ("format", format),
+            ("checksum", checksum),
+            ("send", send),
         ],
     );
     parts.operation(
@@ -262,64 +270,55 @@ fn operations_over_udp(
         "handle request, reply",
         probes.handle_and_reply,
         &[
-            ("poll", &poll),
-            ("clock", &clock),
-            ("receive", &receive),
-            ("check", &check),
-            ("flow control", &flow.take_and_reply),
-            ("format", &format),
-            ("checksum", &checksum),
-            ("send", &send),
+            ("poll", poll),
+            ("clock", clock),
+            ("receive", receive),
+            ("check", check),
+            ("flow control", &protocol.take_and_reply),
+            ("format", format),
+            ("checksum", checksum),
+            ("send", send),
         ],
     );
-    let handle = |flow: &[(usize, f64)]| {
-        [
-            ("poll", poll.to_vec()),
-            ("clock", clock.to_vec()),
-            ("receive", receive.to_vec()),
-            ("check", check.to_vec()),
-            ("flow control", flow.to_vec()),
-        ]
-    };
     for (name, whole, flow) in [
-        ("handle request", probes.handle, &flow.take_request),
-        ("handle reply", probes.handle_reply, &flow.take_reply),
+        ("handle request", probes.handle, &protocol.take_request),
+        ("handle reply", probes.handle_reply, &protocol.take_reply),
     ] {
-        let steps = handle(flow);
-        let steps: Vec<(&str, &[(usize, f64)])> =
-            steps.iter().map(|(name, terms)| (*name, &terms[..])).collect();
-        parts.operation(Table::Operation, name, whole, &steps);
+        parts.operation(
+            Table::Operation,
+            name,
+            whole,
+            &[
+                ("poll", poll),
+                ("clock", clock),
+                ("receive", receive),
+                ("check", check),
+                ("flow control", flow),
+            ],
+        );
     }
     parts.operation(
         Table::Operation,
         "poll in vain",
         probes.in_vain,
-        &[("poll", &poll), ("clock", &clock), ("receive in vain", &in_vain)],
+        &[("poll", poll_in_vain), ("clock", clock), ("receive in vain", in_vain)],
     );
 }
 
-/// Adds the explicit acknowledgement. `system` has the probes of datagrams of its length. A poll makes it once its timer is due, and a poll takes it and then finds nothing
-/// more.
-fn acknowledgements_over_udp(
-    parts: &mut Parts,
-    [make, take]: [usize; 2],
-    poll: [(usize, f64); 3],
-    system: [usize; 4],
-    protocol: ProtocolProbes,
-) {
-    let [send, receive, in_vain, clock] = system.map(|probe| [(probe, 1.0)]);
-    // An acknowledgement has no words: its checksum is part of what the connection does.
-    let made = [(protocol.acknowledge, 1.0), (protocol.copy_acknowledgement, -1.0)];
+/// Adds the explicit acknowledgement. A poll makes it once its timer is due, and a poll takes it and then finds nothing
+/// more. It has no words: its checksum and its check are part of the flow control.
+fn acknowledgements_over_udp(parts: &mut Parts, [make, take]: [usize; 2], steps: &Steps) {
+    let Steps { clock, poll, protocol, .. } = steps;
+    let steps = &protocol.acknowledgement;
     parts.operation(
         Table::Operation,
         "make acknowledgement",
         make,
         &[
-            ("poll", &poll),
-            ("clock", &clock),
-            ("receive in vain", &in_vain),
-            ("flow control", &made),
-            ("send", &send),
+            ("poll", poll),
+            ("clock", clock),
+            ("flow control", &steps.make),
+            ("receive in vain, send", &steps.send),
         ],
     );
     parts.operation(
@@ -327,44 +326,31 @@ fn acknowledgements_over_udp(
         "handle acknowledgement",
         take,
         &[
-            ("poll", &poll),
-            ("clock", &clock),
-            ("receive", &receive),
-            ("flow control", &[(protocol.take_acknowledgement, 1.0)]),
-            ("receive in vain", &in_vain),
+            ("poll", poll),
+            ("clock", clock),
+            ("flow control", &steps.take),
+            ("receive, receive in vain", &steps.receive),
         ],
     );
 }
 
-/// Returns what a poll of the endpoint takes beside the clock and the receive.
-fn poll_itself(probes: &EndpointProbes, system: [usize; 4]) -> [(usize, f64); 3] {
-    let [_, _, in_vain, clock] = system;
-    [(probes.in_vain, 1.0), (in_vain, -1.0), (clock, -1.0)]
-}
-
 /// Adds the round trip: the plain exchange of the same bytes, and what the protocol adds to it.
-fn round_trip_over_udp(
-    parts: &mut Parts,
-    [trip, plain, clock]: [usize; 3],
-    polls: &[(usize, f64)],
-    protocol: ProtocolProbes,
-) {
-    let flow = FlowControl::of(protocol);
-    let flow: Vec<(usize, f64)> =
-        [flow.request, flow.take_and_reply, flow.take_reply].into_iter().flatten().collect();
+fn round_trip_over_udp(parts: &mut Parts, [trip, plain]: [usize; 2], steps: &Steps) {
+    let Steps { clock, poll, protocol, .. } = steps;
+    let flow = [&protocol.request[..], &protocol.take_and_reply, &protocol.take_reply].concat();
     parts.operation(
         Table::Operation,
         "round trip",
         trip,
         &[
             ("plain exchange", &[(plain, 1.0)]),
-            ("2 polls", polls),
+            ("2 polls", &times(2.0, poll)),
             // The requester reads it for its request. Both sides read it in each poll.
-            ("clock", &[(clock, 3.0)]),
+            ("clock", &times(3.0, clock)),
             ("flow control", &flow),
-            ("format", &[(protocol.format, 2.0)]),
-            ("checksum", &[(protocol.checksum, 2.0)]),
-            ("check", &[(protocol.check, 2.0)]),
+            ("format", &times(2.0, &protocol.format)),
+            ("checksum", &times(2.0, &protocol.checksum)),
+            ("check", &times(2.0, &protocol.check)),
         ],
     );
 }
@@ -372,10 +358,9 @@ fn round_trip_over_udp(
 /// Adds the runs of endpoints within a thread.
 fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
     let of_run = Rc::clone(ends);
-    let [send, handle_and_reply, handle_reply] =
-        parts.run(together, ["send request", "handle request, reply", "handle reply"], move |count| {
-            exchange(&mut of_run.borrow_mut(), count)
-        });
+    let names = ["send request", "handle request, reply", "handle reply", "poll in vain after a message"];
+    let [send, handle_and_reply, handle_reply, in_vain_after] =
+        parts.run(together, names, move |count| exchange(&mut of_run.borrow_mut(), count));
     let of_run = Rc::clone(ends);
     let [handle] = parts.run(together, ["handle request"], move |count| {
         let [requester, responder] = &mut *of_run.borrow_mut();
@@ -394,12 +379,13 @@ fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
         // A loss of the peer ends the next run.
         black_box(ends.borrow_mut()[0].poll().is_ok());
     });
-    EndpointProbes { send, handle_and_reply, handle_reply, handle, in_vain }
+    EndpointProbes { send, handle_and_reply, handle_reply, handle, in_vain, in_vain_after }
 }
 
 /// Makes `count` exchanges. Returns the ticks of sending, of handling and replying, and of handling the replies. Then
-/// each end polls in vain once, as in a round trip: an end over UDP that last found a message looks for two.
-fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 3], LayerError> {
+/// each end polls in vain once, as in a round trip: an end over UDP that last found a message looks for two. Also returns the
+/// ticks of the first of these polls.
+fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 4], LayerError> {
     let (requests, replies) = (responder.state.requests, requester.state.replies);
     let began = ticks::now();
     for _ in 0..count {
@@ -410,9 +396,11 @@ fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 3
     let handled = ticks::now();
     requester.take_replies(replies, count)?;
     let ended = ticks::now();
-    responder.poll()?;
     requester.poll()?;
-    Ok([sent - began, handled - sent, ended - handled])
+    let polled = ticks::now();
+    responder.poll()?;
+    // The probe is of one poll, however many exchanges were made before.
+    Ok([sent - began, handled - sent, ended - handled, count * (polled - ended)])
 }
 
 /// Polls both ends until all requests are acknowledged.
@@ -433,8 +421,7 @@ fn acknowledgements(parts: &mut Parts, ends: &Ends) -> [usize; 2] {
             let (requests, acknowledgements) = (responder.state.requests, responder.acknowledgements());
             requester.request(TAKE)?;
             responder.take_requests(requests, 1)?;
-            let until = Instant::now() + UNTIL_ACKNOWLEDGED;
-            while Instant::now() < until {}
+            wait_for_carrier();
             let began = ticks::now();
             responder.poll()?;
             let made = ticks::now();

@@ -15,10 +15,10 @@ pub(crate) fn open(options: PartsOptions) -> Result<Box<dyn Subject>, LayerError
     let PartsOptions { size_bytes, partner_cpu } = options;
     let mut parts = Parts::new();
     let ends = wire::ends(Wire::Udp)?;
-    let probes = wire::system_calls(&mut parts, Wire::Udp, &ends, size_bytes)?;
+    wire::system_calls(&mut parts, Wire::Udp, &ends, size_bytes)?;
     let (asking, server) = wire::exchange(Wire::Udp)?;
     let partner = Rc::new(Partner::start(partner_cpu, vec![server])?);
-    let trip = wire::round_trips(&mut parts, &partner, PLAIN, asking, size_bytes);
-    wire::plain_exchange(&mut parts, trip, probes);
+    let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, size_bytes);
+    wire::plain_exchange(&mut parts, plain);
     Ok(parts.subject())
 }

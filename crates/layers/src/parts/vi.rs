@@ -3,7 +3,7 @@
 use super::arrival::arrives;
 use super::content::Content;
 use super::partner::{Partner, Server};
-use super::reliability::{self, FlowControl};
+use super::reliability::{self, times};
 use super::{Parts, PartsOptions, lane, lines, wire};
 use crate::payload::FILL;
 use crate::vi::at;
@@ -89,8 +89,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let mut parts = Parts::new();
     let bare = wire::ends(way)?;
     let system = wire::system_calls(&mut parts, way, &bare, len)?;
-    let protocol = reliability::protocol(&mut parts, &content);
-    let flow = FlowControl::of(protocol);
+    let protocol = reliability::protocol(&mut parts, &bare, system, &content);
     let probes = ends(&mut parts, ViEnd::pair(wires(), size_bytes)?);
     let (asking, plain) = wire::exchange(way)?;
     let (requester, server) = requester(ViEnd::pair(wires(), size_bytes)?);
@@ -98,38 +97,36 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let plain = wire::round_trips(&mut parts, &partner, PLAIN, asking, len);
     let trip = round_trips(&mut parts, &partner, requester);
 
-    wire::plain_exchange(&mut parts, plain, system);
+    wire::plain_exchange(&mut parts, plain);
     // A poll does this whatever arrives.
     let poll = [(probes.in_vain, 1.0), (system.in_vain, -1.0)];
     operations(
         &mut parts,
         &probes,
         &[
-            ("flow control", &flow.request),
-            ("format", &[(protocol.format, 1.0)]),
-            ("checksum", &[(protocol.checksum, 1.0)]),
+            ("flow control", &protocol.request),
+            ("format", &protocol.format),
+            ("checksum", &protocol.checksum),
             ("send", &[(system.send, 1.0)]),
         ],
         &[
             ("poll", &poll),
             ("receive", &[(system.receive, 1.0)]),
-            ("check", &[(protocol.check, 1.0)]),
-            ("flow control", &flow.take_request),
+            ("check", &protocol.check),
+            ("flow control", &protocol.take_request),
         ],
     );
-    let twice =
-        |terms: &[(usize, f64)]| terms.iter().map(|(probe, times)| (*probe, 2.0 * times)).collect::<Vec<_>>();
     parts.operation(
         Table::Operation,
         "round trip",
         trip,
         &[
-            ("plain exchange", &[(plain, 1.0)]),
-            ("2 polls", &twice(&poll)),
-            ("flow control", &twice(&[&flow.request[..], &flow.take_request].concat())),
-            ("format", &[(protocol.format, 2.0)]),
-            ("checksum", &[(protocol.checksum, 2.0)]),
-            ("check", &[(protocol.check, 2.0)]),
+            ("plain exchange", &[(plain.trip, 1.0)]),
+            ("2 polls", &times(2.0, &poll)),
+            ("flow control", &times(2.0, &[&protocol.request[..], &protocol.take_request].concat())),
+            ("format", &times(2.0, &protocol.format)),
+            ("checksum", &times(2.0, &protocol.checksum)),
+            ("check", &times(2.0, &protocol.check)),
             ("reap, post receive", &queues(&probes)),
         ],
     );

@@ -1,7 +1,7 @@
 //! The datagrams of the stack without its protocol: two ends in one thread, and two between threads.
 
 use super::partner::{Partner, Server};
-use super::{Parts, TOGETHER};
+use super::{Parts, TRIPS};
 use netdyno_clock::ticks;
 use netdyno_host::datagram::{Carrier, DatagramSocket, DatagramWire, ROOM, XdpWire};
 use netdyno_measure::breakdown::anatomy::Table;
@@ -11,6 +11,8 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Any free port of the loopback interface.
@@ -34,7 +36,9 @@ pub(super) fn address(way: Wire) -> SocketAddr {
 pub(super) struct WireProbes {
     pub(super) send: usize,
     pub(super) receive: usize,
+    /// A receive that finds nothing, time and again, and right after one that has found a datagram.
     pub(super) in_vain: usize,
+    pub(super) in_vain_after: usize,
 }
 
 /// An end that only knows its peer.
@@ -77,7 +81,7 @@ impl End {
             let by_kernel = self.wire.by_kernel();
             // The wire asks the kernel again as time passes.
             self.wire.send(self.peer, &[0], began.elapsed().as_nanos() as u64);
-            other.await_one()?;
+            other.take()?;
             if self.wire.by_kernel() == by_kernel {
                 return Ok(());
             }
@@ -102,24 +106,28 @@ impl End {
         self.wire.receive(&mut self.room).map(|datagrams| datagrams.len)
     }
 
-    /// Receives `count` datagrams that have been sent.
+    /// Receives a datagram that has been sent, and returns it. On the loopback interface it is there already.
     #[inline(always)]
-    fn await_all(&mut self, count: u64) -> Result<(), LayerError> {
-        (0..count).try_for_each(|_| self.await_one())
+    pub(super) fn take(&mut self) -> Result<&[u8], LayerError> {
+        let len = match self.receive() {
+            Some(len) => len,
+            None => self.await_longer()?,
+        };
+        Ok(&self.room[..len])
     }
 
-    /// Receives a datagram that has been sent. On the loopback interface it is there already.
-    #[inline(always)]
-    fn await_one(&mut self) -> Result<(), LayerError> {
-        if self.receive().is_some() { Ok(()) } else { self.await_longer() }
+    /// Looks for a datagram where none is, as an endpoint does between two messages. A socket that never is empty receives
+    /// several datagrams in a call, and such a call takes longer.
+    pub(super) fn find_empty(&mut self) {
+        black_box(self.receive());
     }
 
     #[cold]
-    fn await_longer(&mut self) -> Result<(), LayerError> {
+    fn await_longer(&mut self) -> Result<usize, LayerError> {
         let until = Instant::now() + ARRIVED_AFTER;
         while Instant::now() < until {
-            if self.receive().is_some() {
-                return Ok(());
+            if let Some(len) = self.receive() {
+                return Ok(len);
             }
         }
         Err(LayerError(format!(
@@ -132,14 +140,16 @@ impl End {
     /// Sends back what has arrived.
     #[inline(always)]
     fn echo(&mut self) -> bool {
-        match self.receive() {
-            Some(len) => {
-                let Self { wire, peer, room } = self;
-                wire.send(*peer, &room[..len], 0);
-                true
-            }
-            None => false,
-        }
+        let arrived = self.receive();
+        arrived.into_iter().for_each(|len| self.send_back(len));
+        arrived.is_some()
+    }
+
+    /// Sends what was received last, `len` bytes of it.
+    #[inline(always)]
+    fn send_back(&mut self, len: usize) {
+        let Self { wire, peer, room } = self;
+        wire.send(*peer, &room[..len], 0);
     }
 }
 
@@ -150,22 +160,18 @@ fn bind(way: Wire) -> Result<Carrier, LayerError> {
     }
 }
 
-/// Adds sending and receiving datagrams of `bytes`. Returns the probes of both.
-pub(super) fn datagrams(parts: &mut Parts, ends: &Ends, bytes: usize) -> [usize; 2] {
+/// Adds sending and receiving datagrams of `bytes`, and a receive in vain after each. Returns the probes.
+fn datagrams(parts: &mut Parts, ends: &Ends, bytes: usize) -> [usize; 3] {
     let (ends, data) = (Rc::clone(ends), vec![1; bytes]);
-    parts.run(TOGETHER, ["send", "receive"], move |count| {
+    parts.run(1, ["send", "receive", "receive in vain after a datagram"], move |_| {
         let [one, other] = &mut *ends.borrow_mut();
         let began = ticks::now();
-        for _ in 0..count {
-            one.send(&data);
-        }
+        one.send(&data);
         let sent = ticks::now();
-        other.await_all(count)?;
+        black_box(other.take()?);
         let received = ticks::now();
-        // An endpoint finds its socket empty between two messages. One that never does takes several datagrams in a call,
-        // and such a call takes longer.
-        black_box(other.receive());
-        Ok([sent - began, received - sent])
+        other.find_empty();
+        Ok([sent - began, received - sent, ticks::now() - received])
     })
 }
 
@@ -177,12 +183,12 @@ pub(super) fn system_calls(
     bytes: usize,
 ) -> Result<WireProbes, LayerError> {
     let crossing = parts.crossing();
-    let [send, receive] = datagrams(parts, ends, bytes);
+    let [send, receive, in_vain_after] = datagrams(parts, ends, bytes);
     let of_run = Rc::clone(ends);
     let in_vain = parts.simple("receive in vain", move || {
         black_box(of_run.borrow_mut()[0].receive());
     });
-    let probes = WireProbes { send, receive, in_vain };
+    let probes = WireProbes { send, receive, in_vain, in_vain_after };
     match way {
         Wire::Xdp => {
             let put = frames_put(parts, ends, bytes);
@@ -197,7 +203,7 @@ pub(super) fn system_calls(
 }
 
 fn calls_of_udp(parts: &mut Parts, crossing: usize, refused: usize, probes: WireProbes) {
-    let WireProbes { send, receive, in_vain } = probes;
+    let WireProbes { send, receive, in_vain, .. } = probes;
     parts.operation(
         Table::Crossing,
         "send",
@@ -222,7 +228,7 @@ fn calls_of_udp(parts: &mut Parts, crossing: usize, refused: usize, probes: Wire
 
 /// A send puts a frame into the ring and kicks the kernel. A receive takes a frame from a ring, without a system call.
 fn calls_of_xdp(parts: &mut Parts, crossing: usize, put: usize, probes: WireProbes) {
-    let WireProbes { send, receive, in_vain } = probes;
+    let WireProbes { send, receive, in_vain, .. } = probes;
     parts.operation(
         Table::Crossing,
         "send",
@@ -244,16 +250,14 @@ fn calls_of_xdp(parts: &mut Parts, crossing: usize, put: usize, probes: WireProb
 /// Adds putting a frame of `bytes` into the ring of sends, without the kick. Returns the index of its probe.
 fn frames_put(parts: &mut Parts, ends: &Ends, bytes: usize) -> usize {
     let (ends, data) = (Rc::clone(ends), vec![1; bytes]);
-    let [put] = parts.run(TOGETHER, ["put frame"], move |count| {
+    let [put] = parts.run(1, ["put frame"], move |_| {
         let [one, other] = &mut *ends.borrow_mut();
         let peer = one.peer;
         let began = ticks::now();
-        for _ in 0..count {
-            one.wire.join(peer, &data, 0);
-        }
+        one.wire.join(peer, &data, 0);
         let put = ticks::now();
         one.wire.flush();
-        other.await_all(count)?;
+        other.take()?;
         Ok([put - began])
     });
     put
@@ -271,33 +275,108 @@ fn refused_send(parts: &mut Parts) -> Result<usize, LayerError> {
     }))
 }
 
-/// Returns the end that asks and the server of the end that answers.
-pub(super) fn exchange(way: Wire) -> Result<(End, Server), LayerError> {
-    let [asking, mut answering] = End::pair(way)?;
-    Ok((asking, Box::new(move || Ok(answering.echo()))))
+/// What the end that answers is to do: answer whatever arrives, rest, or answer one datagram and then rest.
+const ANSWER: u32 = 0;
+const REST: u32 = 1;
+const ANSWER_ONE: u32 = 2;
+/// It rests.
+const RESTS: u32 = 3;
+
+/// The end that asks another processor.
+pub(super) struct Asking {
+    end: End,
+    /// What the end that answers is to do, or that it rests.
+    order: Arc<AtomicU32>,
 }
 
-/// Adds round trips of `bytes` with the server of this index. Returns the index of the probe.
+/// The probes of the plain exchange.
+#[derive(Clone, Copy)]
+pub(super) struct PlainProbes {
+    pub(super) trip: usize,
+    send: usize,
+    receive: usize,
+}
+
+/// Returns the end that asks and the server of the end that answers.
+pub(super) fn exchange(way: Wire) -> Result<(Asking, Server), LayerError> {
+    let [end, mut answering] = End::pair(way)?;
+    let order = Arc::new(AtomicU32::new(ANSWER));
+    let theirs = Arc::clone(&order);
+    let server = move || match theirs.load(Ordering::Acquire) {
+        ANSWER => Ok(answering.echo()),
+        REST => {
+            theirs.store(RESTS, Ordering::Release);
+            Ok(true)
+        }
+        ANSWER_ONE => {
+            let len = answering.take()?.len();
+            answering.send_back(len);
+            answering.find_empty();
+            theirs.store(RESTS, Ordering::Release);
+            Ok(true)
+        }
+        _ => Ok(false),
+    };
+    Ok((Asking { end, order }, Box::new(server)))
+}
+
+/// Adds round trips of `bytes` with the server of this index, and sends and receives in turn with it. Returns the
+/// probes.
 pub(super) fn round_trips(
     parts: &mut Parts,
     partner: &Rc<Partner>,
     server: usize,
-    mut asking: End,
+    asking: Asking,
     bytes: usize,
-) -> usize {
-    let data = vec![1; bytes];
-    parts.round_trips("plain round trip", partner, server, move |partner| {
-        asking.send(&data);
-        partner.until(|| Ok(asking.receive().is_some()))
-    })
+) -> PlainProbes {
+    let data: Rc<[u8]> = vec![1; bytes].into();
+    let asking = Rc::new(RefCell::new(asking));
+    let (of_trips, of_trips_data) = (Rc::clone(&asking), Rc::clone(&data));
+    let trip = parts.round_trips("plain round trip", partner, server, move |partner| {
+        let Asking { end, .. } = &mut *of_trips.borrow_mut();
+        end.send(&of_trips_data);
+        partner.until(|| Ok(end.receive().is_some()))
+    });
+    let partner = Rc::clone(partner);
+    let probes = ["send to another processor", "receive from another processor"];
+    let [send, receive] = parts.run(TRIPS, probes, move |count| {
+        partner.answering(server, || asking.borrow_mut().in_turn(&partner, &data, count))
+    });
+    PlainProbes { trip, send, receive }
+}
+
+impl Asking {
+    /// Sends while the other end rests, which then answers, and receives while it rests again, so many times. Returns the
+    /// ticks of both.
+    fn in_turn(&mut self, partner: &Partner, data: &[u8], count: u64) -> Result<[u64; 2], LayerError> {
+        let Self { end, order } = self;
+        let [mut sending, mut receiving] = [0; 2];
+        let rests = || Ok(order.load(Ordering::Acquire) == RESTS);
+        order.store(REST, Ordering::Release);
+        partner.until(rests)?;
+        for _ in 0..count {
+            let began = ticks::now();
+            end.send(data);
+            sending += ticks::now() - began;
+            order.store(ANSWER_ONE, Ordering::Release);
+            partner.until(rests)?;
+            let answered = ticks::now();
+            black_box(end.take()?);
+            receiving += ticks::now() - answered;
+            end.find_empty();
+        }
+        order.store(ANSWER, Ordering::Release);
+        Ok([sending, receiving])
+    }
 }
 
 /// Adds the plain exchange: what its two sends and its two receives explain of a round trip.
-pub(super) fn plain_exchange(parts: &mut Parts, whole: usize, probes: WireProbes) {
+pub(super) fn plain_exchange(parts: &mut Parts, plain: PlainProbes) {
+    let PlainProbes { trip, send, receive } = plain;
     parts.operation(
         Table::Exchange,
         "plain round trip",
-        whole,
-        &[("2 sends", &[(probes.send, 2.0)]), ("2 receives", &[(probes.receive, 2.0)])],
+        trip,
+        &[("2 sends", &[(send, 2.0)]), ("2 receives", &[(receive, 2.0)])],
     );
 }

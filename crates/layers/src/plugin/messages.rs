@@ -2,7 +2,7 @@
 //! transfers posted messages.
 
 use super::queues::LINE;
-use crate::messages::slots::Slots;
+use crate::messages::slots::{DEPTH, Slots};
 use netdyno_host::wait::Wait;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::order::Order;
@@ -20,6 +20,8 @@ pub(super) struct PluginMessages {
     channel: Channel,
     peer: usize,
     wait: Wait,
+    /// Bytes of the last message.
+    bytes: usize,
 }
 
 impl PluginMessages {
@@ -27,7 +29,7 @@ impl PluginMessages {
     pub(super) fn new(mut channel: Channel, peer: usize, wait: Wait) -> Result<Self, LayerError> {
         let stride = channel.largest().next_multiple_of(LINE);
         channel.set_strides(stride, stride).map_err(LayerError::new)?;
-        Ok(Self { channel, peer, wait })
+        Ok(Self { channel, peer, wait, bytes: 0 })
     }
 
     #[inline(always)]
@@ -49,6 +51,7 @@ impl Slots for PluginMessages {
     #[inline(always)]
     fn post_receive(&mut self, slot: usize, bytes: usize) -> Result<(), LayerError> {
         self.check(bytes)?;
+        self.bytes = bytes;
         self.channel.post_receive(slot, Some(self.peer), bytes).map_err(LayerError::new)
     }
 
@@ -57,6 +60,7 @@ impl Slots for PluginMessages {
         self.check(bytes)?;
         let beginning = self.channel.to_send(slot, Order::LEN).map_err(LayerError::new)?;
         beginning.copy_from_slice(&order.to_bytes());
+        self.bytes = bytes;
         self.channel.post_send(slot, self.peer, bytes).map_err(LayerError::new)
     }
 
@@ -90,5 +94,10 @@ impl Slots for PluginMessages {
 
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         self.channel.block(timeout).map_err(LayerError::new)
+    }
+
+    /// Each slot for sends and each for receives may have a message of the last one's size in flight.
+    fn unheard_bytes(&self) -> usize {
+        2 * DEPTH * self.bytes
     }
 }

@@ -127,14 +127,15 @@ impl PluginInitiator {
     /// Waits until at most `left` operations are in flight. Operations are tested in the order of their start.
     #[inline(always)]
     fn until(&mut self, left: u64) -> Result<(), LayerError> {
-        let channel = &mut self.port.channel;
-        let mut wait = PeerWait::new(self.wait);
+        let Port { channel, bytes, .. } = &mut self.port;
+        let in_flight = |completed: u64| (self.started - completed) as usize * *bytes;
+        let mut wait = PeerWait::new(self.wait).for_bytes(in_flight(self.completed));
         while self.started - self.completed > left {
             let oldest = (self.completed % WINDOW as u64) as usize;
             if channel.test_send(oldest).map_err(LayerError::new)? {
                 self.completed += 1;
                 // The other process is at work.
-                wait = PeerWait::new(self.wait);
+                wait = PeerWait::new(self.wait).for_bytes(in_flight(self.completed));
             } else {
                 wait.after_empty_poll(|timeout| channel.block(timeout).map_err(LayerError::new))?;
             }

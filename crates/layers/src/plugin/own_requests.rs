@@ -43,6 +43,11 @@ impl Wire for OwnWire {
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         self.channel.block(timeout).map_err(LayerError::new)
     }
+
+    #[inline(always)]
+    fn unheard_bytes(&self) -> usize {
+        SLOTS * (self.sizes.request as usize + self.sizes.reply as usize)
+    }
 }
 
 impl SizedWire for OwnWire {

@@ -21,6 +21,8 @@ pub(super) struct Queues {
     receives: usize,
     /// The capacity of each receive, in bytes.
     capacity: usize,
+    /// Bytes of the last send.
+    sent_bytes: usize,
     /// The slot of the receive that was posted longest ago.
     next_receive: usize,
     /// The slot of the next send.
@@ -30,7 +32,7 @@ pub(super) struct Queues {
 impl Queues {
     /// Returns the queues of an open channel. Nothing is posted yet.
     pub(super) fn new(channel: Channel, from: Option<usize>, wait: Wait) -> Self {
-        Self { channel, wait, from, receives: 0, capacity: 0, next_receive: 0, next_send: 0 }
+        Self { channel, wait, from, receives: 0, capacity: 0, sent_bytes: 0, next_receive: 0, next_send: 0 }
     }
 
     pub(super) fn largest(&self) -> usize {
@@ -78,6 +80,7 @@ impl Queues {
     pub(super) fn send(&mut self, to: usize, bytes: usize) -> Result<(), LayerError> {
         let slot = self.next_send;
         self.complete_send(slot)?;
+        self.sent_bytes = bytes;
         self.next_send = if slot + 1 == self.channel.slots() { 0 } else { slot + 1 };
         self.channel.post_send(slot, to, bytes).map_err(LayerError::new)
     }
@@ -102,11 +105,17 @@ impl Queues {
 
     #[inline(always)]
     fn complete_send(&mut self, slot: usize) -> Result<(), LayerError> {
-        let mut wait = PeerWait::new(self.wait);
+        let mut wait = PeerWait::new(self.wait).for_bytes(self.unheard_bytes());
         while !self.channel.test_send(slot).map_err(LayerError::new)? {
             wait.after_empty_poll(|timeout| self.channel.block(timeout).map_err(LayerError::new))?;
         }
         Ok(())
+    }
+
+    /// Returns the most bytes on their way, in both directions. The library does not say how much of them has arrived.
+    #[inline(always)]
+    pub(super) fn unheard_bytes(&self) -> usize {
+        self.receives * (self.capacity + self.sent_bytes)
     }
 
     pub(super) fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {

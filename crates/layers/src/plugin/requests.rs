@@ -100,6 +100,11 @@ impl Wire for PluginWire {
     fn block(&mut self, timeout: Duration) -> Result<(), LayerError> {
         self.queues.block(timeout)
     }
+
+    #[inline(always)]
+    fn unheard_bytes(&self) -> usize {
+        self.queues.unheard_bytes()
+    }
 }
 
 impl SizedWire for PluginWire {

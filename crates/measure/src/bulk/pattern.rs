@@ -228,10 +228,12 @@ fn choose_for<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     size_bytes: usize,
     &BulkPilot { direction, rest_ns, o_r_small_ns, o_poll_ns }: &BulkPilot,
-    goes_on: impl FnMut(),
+    mut goes_on: impl FnMut(),
 ) -> Result<BulkSizeShape, LayerError> {
     bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
+    goes_on();
     let both_ways_ns = few(bench, |bench| bench.round_trip())?;
+    goes_on();
     aim(bench, direction, size_bytes, rest_ns)?;
     let window = bench.layer.max_window();
     let rtt_ns = few(bench, |bench| bench.round_trip())?;
@@ -240,6 +242,7 @@ fn choose_for<R: SizedRequester>(
         Direction::Store => o_r_small_ns,
         Direction::Get => pilot_receive(bench)?,
     };
+    goes_on();
     let most = LONGEST_AT_MOST / steady::BURST_OVER_DEPTH;
     // A message takes at least the time to issue it, even if noise reduces the measured rise.
     let plateau_ns = bench.pilot_plateau(rtt_ns, most, LONGEST_BURST_NS, goes_on)?.max(o_s_ns);
@@ -295,10 +298,11 @@ fn passes<R: SizedRequester>(
             }
             let by_passes =
                 ((pass - 1) as f64 + nth as f64 / order.len() as f64) / PASSES_WITHOUT_TIME as f64;
-            progress(0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0));
+            let done = 0.2 + 0.8 * by_time.max(by_passes / 2.0).min(by_passes).min(1.0);
+            progress(done);
             let (direction, timer_ns) = (shape.direction, *timer_ns);
             let size = SizeRun { direction, shape: &shape.sizes[at], data: &mut sizes[at], plan, timer_ns };
-            all_known &= size.measure(bench, pass)?;
+            all_known &= size.measure(bench, pass, &mut || progress(done))?;
         }
         if all_known && pass >= PASSES_AT_LEAST {
             return Ok(());
@@ -317,11 +321,12 @@ struct SizeRun<'a> {
 }
 
 impl SizeRun<'_> {
-    /// Measures the figures that are not precise yet. Returns true if all are.
+    /// Measures the figures that are not precise yet. Returns true if all are. Calls `goes_on` before each batch.
     fn measure<R: SizedRequester>(
         mut self,
         bench: &mut Bench<'_, R>,
         pass: usize,
+        goes_on: &mut dyn FnMut(),
     ) -> Result<bool, LayerError> {
         let may_skip = pass > PASSES_AT_LEAST;
         let one_way = |data: &BulkSizeData| median(data.rtt_ns.iter().copied()) / 2.0;
@@ -331,26 +336,26 @@ impl SizeRun<'_> {
         let mut all_known = true;
         if !knows(&self, &self.data.rtt_ns, 2.0 * one_way(self.data)) {
             all_known = false;
-            self.round_trips(bench)?;
+            self.round_trips(bench, goes_on)?;
         }
         if !knows(&self, &self.data.transfer_ns, median(self.data.transfer_ns.iter().copied())) {
             all_known = false;
-            self.transfers(bench)?;
+            self.transfers(bench, goes_on)?;
         }
         let whole = one_way(self.data);
         let issue = self.longest_alone();
         if !knows(&self, &issue, whole) {
             all_known = false;
-            self.requests_alone(bench)?;
+            self.requests_alone(bench, goes_on)?;
         }
         let steady = rises(&self.data.stream, done_ns);
         if !knows(&self, &steady, median(steady.iter().copied())) {
             all_known = false;
-            self.bursts(bench)?;
+            self.bursts(bench, goes_on)?;
         }
         if !knows(&self, &self.data.o_r_ns, whole) {
             all_known = false;
-            self.receives(bench)?;
+            self.receives(bench, goes_on)?;
         }
         Ok(all_known)
     }
@@ -366,24 +371,38 @@ impl SizeRun<'_> {
         aim(bench, self.direction, self.shape.size_bytes, self.shape.rest_ns)
     }
 
-    fn round_trips<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn round_trips<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         bench.set_sizes(size_bytes, size_bytes, rest_ns)?;
-        self.data.rtt_samples += settled_round_trips(bench, trips, &mut self.data.rtt_ns)?;
+        self.data.rtt_samples += settled_round_trips(bench, trips, &mut self.data.rtt_ns, goes_on)?;
         Ok(())
     }
 
-    fn transfers<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn transfers<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         self.aim(bench)?;
         let trips = self.shape.trips;
-        self.data.transfer_samples += settled_round_trips(bench, trips, &mut self.data.transfer_ns)?;
+        self.data.transfer_samples += settled_round_trips(bench, trips, &mut self.data.transfer_ns, goes_on)?;
         Ok(())
     }
 
-    fn requests_alone<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn requests_alone<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         self.aim(bench)?;
+        goes_on();
         bench.round_trip()?;
         for burst in &mut self.data.issue {
+            goes_on();
             burst.per_batch = self.shape.trips.min(BATCH / burst.m).max(1);
             let batch: Vec<f64> =
                 (0..burst.per_batch).map(|_| bench.requests_alone(burst.m)).collect::<Result<_, _>>()?;
@@ -393,26 +412,34 @@ impl SizeRun<'_> {
     }
 
     /// Measures a row of the surface, and the bursts that show which term sets its far edge.
-    fn bursts<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn bursts<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         self.aim(bench)?;
         bench.set_unpolled(self.shape.unpolled);
-        self.stream(bench)?;
+        self.stream(bench, goes_on)?;
         if !self.data.half_window.is_empty() {
             bench.set_window(steady::smaller_window(self.shape.window));
-            let result = bench.batch_of_each(&mut self.data.half_window, None, || {});
+            let result = bench.batch_of_each(&mut self.data.half_window, None, &mut *goes_on);
             bench.set_window(self.shape.window);
             result?;
         }
         let work = bench.layer.work(self.shape.d_ns);
         let repeats = ((BATCH_NS / self.shape.d_ns.max(1.0)) as u32).clamp(1, 8 * TOGETHER);
         self.data.d_measured_ns.push(bench.measured_delay(work, repeats));
-        bench.batch_of_each(&mut self.data.delayed, Some(work), || {})
+        bench.batch_of_each(&mut self.data.delayed, Some(work), goes_on)
     }
 
     /// Measures a batch of the stream, again if its bursts contradict each other.
-    fn stream<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn stream<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         for _ in 0..BATCHES_IN_VAIN {
-            bench.batch_of_each(&mut self.data.stream, None, || {})?;
+            bench.batch_of_each(&mut self.data.stream, None, &mut *goes_on)?;
             let whole =
                 self.data.stream.last().and_then(|burst| Some(burst.done_ns.last()? / burst.m as f64));
             let rise = rises(&self.data.stream, done_ns).last().copied();
@@ -425,17 +452,23 @@ impl SizeRun<'_> {
                 burst.done_ns.pop();
             }
         }
-        bench.batch_of_each(&mut self.data.stream, None, || {})
+        bench.batch_of_each(&mut self.data.stream, None, goes_on)
     }
 
-    fn receives<R: SizedRequester>(&mut self, bench: &mut Bench<'_, R>) -> Result<(), LayerError> {
+    fn receives<R: SizedRequester>(
+        &mut self,
+        bench: &mut Bench<'_, R>,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<(), LayerError> {
         let BulkSizeShape { size_bytes, rest_ns, trips, .. } = *self.shape;
         match self.direction {
             Direction::Store => bench.set_sizes(SMALL, size_bytes, rest_ns)?,
             Direction::Get => self.aim(bench)?,
         }
         let away = bench.layer.work(AWAY_ROUND_TRIPS * median(self.data.rtt_ns.iter().copied()));
+        goes_on();
         bench.receive_after(away)?;
+        goes_on();
         let mut batch = Vec::with_capacity(trips);
         for _ in 0..trips {
             let (ns, had_to_wait) = bench.receive_after(away)?;
@@ -454,10 +487,13 @@ fn settled_round_trips<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     trips: usize,
     batches_ns: &mut Vec<f64>,
+    goes_on: &mut dyn FnMut(),
 ) -> Result<u64, LayerError> {
+    goes_on();
     let settling_ns = settle(bench)?;
     let (mut measured_ns, mut samples) = (0.0, 0);
     loop {
+        goes_on();
         let batch: Vec<f64> = (0..trips).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
         measured_ns += batch.iter().sum::<f64>();
         batches_ns.push(trimmed_mean(batch));

@@ -42,7 +42,7 @@ pub(super) struct FoundBurst {
     pub(super) seen_ns: Vec<(usize, f64)>,
 }
 
-/// Searches sizes from 1 byte to `largest`. Calls `goes_on` before each probe.
+/// Searches sizes from 1 byte to `largest`. Calls `goes_on` before each probe, and before each of its long round trips.
 pub(super) fn sizes<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
     largest: usize,
@@ -52,8 +52,7 @@ pub(super) fn sizes<R: SizedRequester>(
     let mut search = BurstSearch { bench, rest_ns, points: Vec::new(), seen_ns: Vec::new() };
     let mut sizes = octaves(largest);
     for &size in &sizes {
-        goes_on();
-        search.look(size)?;
+        search.look(size, &mut goes_on)?;
     }
     for _ in 0..LOOKS_AT_MOST {
         if search.bench.is_overdue(OVERDUE) {
@@ -63,8 +62,7 @@ pub(super) fn sizes<R: SizedRequester>(
         else {
             break;
         };
-        goes_on();
-        search.look(middle)?;
+        search.look(middle, &mut goes_on)?;
     }
     let changes = search.changes();
     sizes.extend(changes.iter().flat_map(|&(below, beyond)| [below, beyond]));
@@ -98,23 +96,34 @@ fn middle(below: usize, beyond: usize) -> Option<usize> {
 /// longer delay, because its additional bytes lengthen the round trip by as much as the gap.
 fn rest_of_smallest<R: SizedRequester>(
     bench: &mut Bench<'_, R>,
-    goes_on: impl FnMut(),
+    mut goes_on: impl FnMut(),
 ) -> Result<f64, LayerError> {
     bench.set_sizes(1, 1, 0.0)?;
-    let rtt_ns = trips(bench)?.0;
+    let rtt_ns = trips(bench, &mut goes_on)?.0;
     let limit_ns = bench.time_ns(PILOT_SHARE);
     let plateau_ns = bench.pilot_plateau(rtt_ns, PILOT_WINDOW_AT_MOST, limit_ns, goes_on)?;
     Ok(steady::rest_ns(plateau_ns, rtt_ns))
 }
 
 /// Returns the median round trip at the current sizes and its standard error, in nanoseconds.
-fn trips<R: SizedRequester>(bench: &mut Bench<'_, R>) -> Result<(f64, f64), LayerError> {
+fn trips<R: SizedRequester>(
+    bench: &mut Bench<'_, R>,
+    goes_on: &mut impl FnMut(),
+) -> Result<(f64, f64), LayerError> {
+    goes_on();
     // The first round trip after a change of sizes is not representative.
     let first = bench.round_trip()?;
-    let is_short_of_time = bench.is_overdue(1.0) || is_long(bench, first);
+    let is_long = is_long(bench, first);
+    let is_short_of_time = bench.is_overdue(1.0) || is_long;
     let least = if is_short_of_time { TRIPS_OVERDUE } else { TRIPS.0 };
     let count = ((TRIPS_NS / first.max(1.0)) as usize).clamp(least, TRIPS.1);
-    let trips: Vec<f64> = (0..count).map(|_| bench.round_trip()).collect::<Result<_, _>>()?;
+    let mut trips = Vec::with_capacity(count);
+    for _ in 0..count {
+        if is_long {
+            goes_on();
+        }
+        trips.push(bench.round_trip()?);
+    }
     Ok(median_and_error(trips))
 }
 
@@ -133,9 +142,9 @@ struct BurstSearch<'b, 'a, R> {
 }
 
 impl<R: SizedRequester> BurstSearch<'_, '_, R> {
-    fn look(&mut self, size: usize) -> Result<(), LayerError> {
+    fn look(&mut self, size: usize, goes_on: &mut impl FnMut()) -> Result<(), LayerError> {
         self.bench.set_sizes(size, size, self.rest_ns)?;
-        let (rtt, error) = trips(self.bench)?;
+        let (rtt, error) = trips(self.bench, goes_on)?;
         let (one_way, error) = (rtt / 2.0, error / 2.0);
         self.seen_ns.push((size, one_way));
         let at = self.points.partition_point(|point| point.bytes < size as f64);

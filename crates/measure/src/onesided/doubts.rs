@@ -1,6 +1,6 @@
 //! Warnings about the figures of one-sided operations, because of the layer, the machine or the run.
 
-use super::data::{Operation, Synchronisation};
+use super::data::{Level, Operation, Synchronisation};
 use super::missing::missing;
 use super::record::{Onesided, OperationFigures, far_apart};
 use crate::machine::{coarse_for_some, preempted};
@@ -17,6 +17,7 @@ pub(super) fn find(parameters: &Parameters, found: &Onesided, precision: f64) ->
     for operation in &found.operations {
         doubts.extend(without_local(operation, found.synchronisation));
         doubts.extend(by_own_fence(operation, found.synchronisation));
+        doubts.extend(without_delivery(operation, found.level));
         doubts.extend(about_gap(operation, ("gap", "gap")));
         doubts.extend(bent(operation));
         doubts.extend(paced_by_calls(operation));
@@ -63,6 +64,19 @@ fn by_own_fence(operation: &OperationFigures, synchronisation: Option<Synchronis
         )
     };
     (!is_told).then(|| Doubt::about("remote_by_fence", "remote", text()).of(operation.operation.name()))
+}
+
+/// Warns that puts which the network loses count as puts that have arrived.
+fn without_delivery(operation: &OperationFigures, level: Option<Level>) -> Option<Doubt> {
+    let may_be_lost = !operation.operation.fetches() && level == Some(Level::Unreliable);
+    let text = || {
+        format!(
+            "{}: at level unreliable nobody notices what a network loses: remote, gap and G count it as if it had \
+             arrived: use --level delivery",
+            operation.operation.name()
+        )
+    };
+    may_be_lost.then(|| Doubt::about("remote_unknown", "remote", text()).of(operation.operation.name()))
 }
 
 /// Returns the warnings about the gap of an operation. `figure` is its name, and its name in words.

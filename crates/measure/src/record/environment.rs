@@ -14,6 +14,9 @@ pub struct Environment {
     pub cpu_model: String,
     /// The processors that this process may use.
     pub cpus_allowed: Vec<usize>,
+    /// The number of processors of the machine, whose load `load_1min` is.
+    #[serde(default)]
+    pub cpus_online: Option<usize>,
     /// True on a virtual machine.
     pub virtualised: bool,
     /// Frequency governor of the first processor used; null if the system shows none.

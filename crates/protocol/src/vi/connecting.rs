@@ -205,14 +205,15 @@ impl Nic {
         }
     }
 
-    /// Ends the connection of a VI, or withdraws its request. Unfinished descriptors are flushed, and
-    /// the VI becomes idle.
+    /// Ends the connection of a VI, or withdraws its request. Unfinished descriptors are flushed, the VI becomes idle, and
+    /// an answer that was not taken is forgotten.
     ///
     /// # Errors
     /// Returns `NoSuchVi` if the VI does not exist.
     pub fn disconnect(&mut self, vi: ViHandle) -> Result<(), ConnectError> {
         let endpoint = self.vis.get_mut(vi).ok_or(ConnectError::NoSuchVi)?;
         endpoint.state = endpoint.state.after(Change::Disconnected).ok_or(ConnectError::State)?;
+        endpoint.answer = None;
         endpoint.send.flush();
         endpoint.receive.flush();
         self.part(vi, Parting::Ours);

@@ -171,14 +171,14 @@ pub fn own_doubts(a: &LayerResult, b: &LayerResult) -> Vec<Doubt> {
     [("A", a), ("B", b)].into_iter().filter_map(|(side, result)| carried(side, &result.doubts)).collect()
 }
 
-fn carried(side: &str, doubts: &[Doubt]) -> Option<Doubt> {
+pub fn carried(side: &str, doubts: &[Doubt]) -> Option<Doubt> {
     let name = |doubt: &Doubt| match &doubt.about {
         Some(about) => format!("{} ({about})", doubt.name),
         None => doubt.name.clone(),
     };
     let mut names: Vec<String> = doubts.iter().map(name).collect();
     names.dedup();
-    let stable = format!("doubts_in_{}", side.to_lowercase());
+    let stable = format!("doubts_in_{}", side.to_lowercase().replace(' ', "_"));
     (!names.is_empty())
         .then(|| Doubt::new(&stable, format!("{side} has doubts of its own: {}", names.join(", "))))
 }

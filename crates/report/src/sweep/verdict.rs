@@ -45,11 +45,14 @@ fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
     let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
     // A dial whose range begins before the range of the first dial ends may be the more sensitive one.
     let end = earlier(reach(first).latest);
-    let alike = felt.iter().skip(1).take_while(|dial| earlier(reach(dial).earliest) <= end).count() + 1;
     let head = if are_compared { "most sensitive to" } else { "sensitive to" };
-    let mut parts = vec![format!("{head} {}", named(&felt[..alike], " and, not told apart from it, to "))];
-    if alike < felt.len() {
-        parts.push(format!("less to {}", named(&felt[alike..], ", to ")));
+    let others = felt.split_off(1);
+    let (alike, less): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|dial| earlier(reach(dial).earliest) <= end);
+    felt.extend(alike);
+    let mut parts = vec![format!("{head} {}", named(&felt, " and, not told apart from it, to "))];
+    if !less.is_empty() {
+        parts.push(format!("less to {}", named(&less, ", to ")));
     }
     parts
 }
@@ -82,15 +85,26 @@ struct Reach {
 
 impl Dial<'_> {
     /// Reports that the dial slows the program down. The interval of its slope must show it, which is wrong
-    /// for one dial in twenty. In addition all runs at some value must be slower than all runs of the
-    /// unmodified link, and some by more than [`MATTERS`].
+    /// for one dial in twenty. Where values are set, the slope is that among them, and the runs at the last value may show
+    /// it as surely. In addition all runs at some value must be slower than all runs of the unmodified link, and some by
+    /// more than [`MATTERS`].
     fn is_felt(&self) -> bool {
         let slows = self.swept.slope.is_some_and(|slope| (slope < 0.0) == self.sweep.higher_is_better);
+        let shows = slows && !is_insignificant(self.swept) || !self.swept.adds && self.last_is_slower();
         let is_apart = |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.least > 1.0);
         let matters =
             |point: &Point| self.slowdown(point).is_some_and(|slowdown| slowdown.most > 1.0 + MATTERS);
         let points = &self.swept.points;
-        slows && !is_insignificant(self.swept) && points.iter().any(is_apart) && points.iter().any(matters)
+        shows && points.iter().any(is_apart) && points.iter().any(matters)
+    }
+
+    /// Reports that all runs at the last value are slower than all of the link as it is, and that this comes by chance for
+    /// one dial in twenty at most: of all orders of so many runs one is this.
+    fn last_is_slower(&self) -> bool {
+        let Some((last, link)) = self.last().zip(self.swept.points.first()) else { return false };
+        let orders: f64 = (1..=last.runs).map(|nth| (link.runs + nth) as f64 / nth as f64).product();
+        let is_slower = self.slowdown(last).is_some_and(|slowdown| slowdown.least > 1.0);
+        is_slower && orders * (1.0 - self.sweep.confidence) >= 1.0 - 1e-9
     }
 
     fn last(&self) -> Option<&Point> {

@@ -1,7 +1,7 @@
 //! Tests of the page of a comparison.
 
 use crate::support;
-use netdyno_measure::record::Record;
+use netdyno_measure::record::{Doubt, Record};
 use netdyno_report::compare::{Comparison, Side, Terms, compare};
 use netdyno_report::html;
 
@@ -34,6 +34,18 @@ fn a_page_says_what_differs_and_draws_every_ratio() {
         let words = doubt.text.split(['\'', '<', '&', '_']).next().unwrap_or_default();
         assert!(page.contains(words), "{words}");
     }
+}
+
+/// What is doubtful about a run is doubtful about the ratio of its layers.
+#[test]
+fn layers_of_one_record_carry_the_doubts_of_the_run() {
+    let mut record = support::various();
+    record.doubts = vec![Doubt::new("interrupted", "signal 2".into())];
+    let side = |layer| Side { name: "run.json", record: &record, layer: Some(layer) };
+    let terms = Terms { confidence: 0.95, fail_on: None };
+    let comparison = compare(side("sim"), side("tcp"), terms).unwrap();
+    let doubt = comparison.doubts.iter().find(|doubt| doubt.name == "doubts_in_the_run").unwrap();
+    assert!(doubt.text.contains("interrupted"), "{doubt:?}");
 }
 
 #[test]

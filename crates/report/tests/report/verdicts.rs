@@ -103,6 +103,46 @@ fn dials_that_are_not_told_apart_share_their_place() {
     assert_eq!(verdict(&Sweep::default()), "no dial was turned");
 }
 
+/// The third dial is the noisiest: its range begins before that of the first ends.
+#[test]
+fn a_dial_behind_one_that_is_told_apart_may_not_be() {
+    let reaches = |at: f64| move |ns: f64| 1.0 + 0.1 * ns / at;
+    let (first, second, third) = (reaches(10e3), reaches(30e3), reaches(40e3));
+    let mut found = sweep(
+        &[
+            ("latency", &TIMES, true, &first),
+            ("send-gap", &TIMES, true, &second),
+            ("recv-gap", &TIMES, true, &third),
+        ],
+        0.0001,
+    );
+    for point in found.dials[2].points.iter_mut().filter(|point| point.value > 0.0) {
+        point.range.hi *= 1.2;
+    }
+    let text = verdict(&found);
+    assert!(text.starts_with("most sensitive to latency: "), "{text}");
+    assert!(
+        text.contains("not told apart from it, to recv-gap") && text.contains("less to send-gap"),
+        "{text}"
+    );
+}
+
+/// A value that is set has no slope by itself.
+#[test]
+fn one_set_value_may_be_felt() {
+    let slow = |ns: f64| if ns > 0.0 { 2.0 } else { 1.0 };
+    for values in [&[50e3][..], &[50e3, 100e3]] {
+        let text = verdict(&sweep(&[("latency", values, false, &slow)], 0.001));
+        assert!(text.starts_with("sensitive to latency: 10 % slower at =50 µs"), "{text}");
+    }
+    let text = verdict(&sweep(&[("gap-per-byte", &[1.0], false, &slow)], 0.001));
+    assert!(text.starts_with("sensitive to bandwidth: 10 % slower at "), "{text}");
+    let mut found = sweep(&[("latency", &[50e3], false, &slow)], 0.001);
+    // A single run of each is slower by chance in one of two.
+    found.dials[0].points.iter_mut().for_each(|point| point.runs = 1);
+    assert!(verdict(&found).starts_with("no effect of latency can be told"), "{}", verdict(&found));
+}
+
 #[test]
 fn every_value_counts_where_a_dial_does_not_matter() {
     let resonance = |ns: f64| if ns == 20e3 { 1.3 } else { 1.0 };

@@ -485,6 +485,7 @@ fn environment() -> Environment {
         kernel: "Linux 6.8.0-1021".into(),
         cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
         cpus_allowed: (0..8).collect(),
+        cpus_online: Some(8),
         virtualised: true,
         governor: None,
         clock: ClockReading {

@@ -29,12 +29,22 @@ pub struct Callbacks {
     cqs: HashMap<CqHandle, Queue<CqCallback>>,
     error: Option<(ErrorHandler, Context)>,
     news: VecDeque<News>,
+    /// The handler that is called now.
+    running: Option<Kind>,
+}
+
+/// What a handler is registered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Vi(ViHandle),
+    Cq(CqHandle),
+    Error,
 }
 
 /// A call of a handler. It is made while no lock is held.
 pub enum Call {
     Vi(ViCallback, Context, NicId, ViHandle, DescriptorAt),
-    Cq(CqCallback, Context, NicId, ViHandle, Side),
+    Cq(CqCallback, Context, NicId, CqHandle, ViHandle, Side),
     Error(Option<(ErrorHandler, Context)>, NicId, Failure),
 }
 
@@ -74,8 +84,19 @@ impl Callbacks {
         !self.news.is_empty()
     }
 
-    /// Takes events until one has a handler, and returns its call.
+    /// Reports that a handler is called that was registered for this.
+    pub fn is_running(&self, kind: Kind) -> bool {
+        self.running == Some(kind)
+    }
+
+    /// Takes events until one has a handler, and returns its call. The call before has ended.
     pub fn next(&mut self, nic: NicId) -> Option<Call> {
+        let call = self.take(nic);
+        self.running = call.as_ref().map(Call::kind);
+        call
+    }
+
+    fn take(&mut self, nic: NicId) -> Option<Call> {
         while let Some(news) = self.news.pop_front() {
             let call = match news {
                 News::Done { vi, side, at } => {
@@ -85,7 +106,7 @@ impl Callbacks {
                 }
                 News::CqDone { cq, done } => {
                     let next = self.cqs.get_mut(&cq).and_then(VecDeque::pop_front);
-                    next.map(|(handler, context)| Call::Cq(handler, context, nic, done.vi, done.side))
+                    next.map(|(handler, context)| Call::Cq(handler, context, nic, cq, done.vi, done.side))
                 }
                 News::Failed(failure) => Some(Call::Error(self.error, nic, failure)),
             };
@@ -99,6 +120,14 @@ impl Callbacks {
 }
 
 impl Call {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Vi(_, _, _, vi, _) => Kind::Vi(*vi),
+            Self::Cq(_, _, _, cq, ..) => Kind::Cq(*cq),
+            Self::Error(..) => Kind::Error,
+        }
+    }
+
     /// Makes the call.
     pub fn make(self) {
         match self {
@@ -107,7 +136,7 @@ impl Call {
                 handler(context.0, nic.give(), vi.give(nic), descriptor_at(at));
             },
             // SAFETY: the program has registered this function for such a call.
-            Self::Cq(handler, context, nic, vi, side) => unsafe {
+            Self::Cq(handler, context, nic, _, vi, side) => unsafe {
                 handler(context.0, nic.give(), vi.give(nic), i32::from(side == Side::Receive));
             },
             Self::Error(Some((handler, context)), nic, failure) => {
@@ -217,9 +246,10 @@ mod tests {
         callbacks.forget_vi(VI);
         callbacks.next(NIC).unwrap().make();
         assert_eq!(count, 11);
+        assert!(callbacks.is_running(Kind::Cq(CQ)) && !callbacks.is_running(Kind::Vi(VI)));
         callbacks.await_cq(CQ, on_cq, counter(&mut count));
         callbacks.note(News::CqDone { cq: CQ, done: Done { vi: VI, side: Side::Send } });
         callbacks.forget_cq(CQ);
-        assert!(callbacks.next(NIC).is_none());
+        assert!(callbacks.next(NIC).is_none() && !callbacks.is_running(Kind::Cq(CQ)));
     }
 }

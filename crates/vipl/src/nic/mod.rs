@@ -11,7 +11,7 @@ mod progress;
 use crate::handle::{Handled, Opaque};
 use crate::settings;
 use crate::wakeup::Wakeup;
-use callbacks::{Call, Callbacks};
+use callbacks::{Call, Callbacks, Kind};
 use id::NicId;
 use netdyno_stack::vi::{Provider, Ptag, ReturnCode, WireKind};
 use progress::ProgressThread;
@@ -30,6 +30,9 @@ const MOST: usize = u64::BITS as usize;
 /// handler that ends the process may have interrupted its own thread inside a call; that lock is never
 /// released.
 const LONGEST_CALL: Duration = Duration::from_secs(2);
+/// Longest wait for a handler of what is destroyed, and the time between two looks at it.
+const LONGEST_HANDLER: Duration = Duration::from_secs(1);
+const HANDLER_LOOK: Duration = Duration::from_micros(50);
 /// A timer that falls due so shortly before a sleeper wakes is left to that sleeper.
 const LATE: Duration = Duration::from_millis(1);
 
@@ -246,6 +249,17 @@ pub fn visit<T>(id: NicId, work: impl FnOnce(&mut Nic) -> Result<T, ReturnCode>)
 /// Returns the next handler call to make, also for a NIC that has failed.
 pub fn next_callback(id: NicId) -> Option<Call> {
     lock(id).ok()?.nic.as_mut()?.callbacks.next(id)
+}
+
+/// Waits until no handler runs that was registered for what has just been destroyed, so that the program may free its
+/// context. A handler may itself wait for this thread. So the wait has an end. Handlers wait for no other handler.
+pub fn await_handler(id: NicId, kind: Kind) {
+    let until = Instant::now() + LONGEST_HANDLER;
+    let is_running =
+        || lock(id).is_ok_and(|slot| slot.nic.as_ref().is_some_and(|nic| nic.callbacks.is_running(kind)));
+    while !progress::is_handler() && is_running() && Instant::now() < until {
+        thread::sleep(HANDLER_LOOK);
+    }
 }
 
 impl Nic {

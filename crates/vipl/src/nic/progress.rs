@@ -86,7 +86,7 @@ impl ProgressThread {
         self.ring();
         // A progress thread may run a handler that closes this NIC, or another one, whose handlers may close the first at
         // the same time. The thread then ends after its handler.
-        if !IS_PROGRESS_THREAD.get() {
+        if !is_handler() {
             // The result of the thread says nothing of use.
             let _ = self.thread.join();
         }
@@ -102,6 +102,11 @@ enum Rest {
 
 thread_local! {
     static IS_PROGRESS_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reports that this thread calls handlers, so that a function of the library is called by one.
+pub fn is_handler() -> bool {
+    IS_PROGRESS_THREAD.get()
 }
 
 fn run(id: NicId, wakeup: &Wakeup) {

@@ -5,7 +5,7 @@ use super::answer;
 use crate::abi::{CqCallback, Given};
 use crate::handle::{Handled, Opaque};
 use crate::nic;
-use crate::nic::callbacks::Context;
+use crate::nic::callbacks::{Context, Kind};
 use crate::nic::id::NicId;
 use crate::waiting::{self, timeout};
 use netdyno_stack::vi::{CqHandle, Done, ReturnCode, Side};
@@ -31,7 +31,9 @@ extern "C" fn VipDestroyCQ(cq: Opaque) -> ReturnCode {
             nic.provider.destroy_cq(cq)?;
             nic.callbacks.forget_cq(cq);
             Ok(())
-        })
+        })?;
+        nic::await_handler(id, Kind::Cq(cq));
+        Ok(())
     })
 }
 

@@ -51,8 +51,8 @@ unsafe extern "C" fn VipNSGetHostByAddr(
         let (own, way) = own_host(nic)?;
         let (address, name, len) = (Given::new(address)?, Given::new(name)?, Given::new(name_len)?);
         // SAFETY: the program has an address there.
-        let address = nic::call(NicId::take(nic)?, |nic| unsafe { address.remote_address(nic) })?;
-        let found = names::name_of(&address.host, own, way).ok_or(ReturnCode::ErrorNameService)?;
+        let host = nic::call(NicId::take(nic)?, |nic| unsafe { address.remote_host(nic) })?;
+        let found = names::name_of(&host, own, way).ok_or(ReturnCode::ErrorNameService)?;
         // SAFETY: the program has written the size of its buffer there.
         let room = unsafe { len.get() };
         // SAFETY: the program has room for a number there.

@@ -4,7 +4,7 @@
 use super::answer;
 use crate::abi::{CNicAttributes, ErrorHandler, Given};
 use crate::handle::Opaque;
-use crate::nic::callbacks::Context;
+use crate::nic::callbacks::{Context, Kind};
 use crate::nic::id::NicId;
 use crate::nic::{self, Nic};
 use crate::process;
@@ -74,10 +74,13 @@ unsafe extern "C" fn VipQueryNic(nic: Opaque, out: *mut CNicAttributes) -> Retur
 #[unsafe(no_mangle)]
 extern "C" fn VipErrorCallback(nic: Opaque, context: Opaque, handler: Option<ErrorHandler>) -> ReturnCode {
     answer(|| {
-        nic::call(NicId::take(nic)?, |nic| {
+        let id = NicId::take(nic)?;
+        nic::call(id, |nic| {
             nic.callbacks.set_error(handler, Context(context));
             Ok(())
-        })
+        })?;
+        nic::await_handler(id, Kind::Error);
+        Ok(())
     })
 }
 

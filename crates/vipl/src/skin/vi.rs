@@ -5,6 +5,7 @@ use super::answer;
 use crate::abi::{CViAttributes, Given};
 use crate::handle::{Handled, Opaque};
 use crate::nic;
+use crate::nic::callbacks::Kind;
 use crate::nic::id::NicId;
 use netdyno_stack::vi::{CqHandle, ReturnCode, ViHandle};
 use std::ffi::c_int;
@@ -43,7 +44,9 @@ extern "C" fn VipDestroyVi(vi: Opaque) -> ReturnCode {
             nic.provider.destroy_vi(vi)?;
             nic.callbacks.forget_vi(vi);
             Ok(())
-        })
+        })?;
+        nic::await_handler(id, Kind::Vi(vi));
+        Ok(())
     })
 }
 

@@ -92,6 +92,32 @@ static void run(VIP_CQ_HANDLE receive_cq)
     part(vi);
 }
 
+static volatile int has_begun, has_ended;
+
+static void on_flush(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE of, VIP_DESCRIPTOR *d)
+{
+    CHECK(context == NULL && nic == pair.nic && of == vi && d == descriptors_of(descriptors));
+    has_begun = 1;
+    pause_ms(100);
+    has_ended = 1;
+}
+
+/* A VI is gone only when its handler has ended: the program may then free what the handler uses. */
+static void destroy_beside_handler(void)
+{
+    VIP_VI_ATTRIBUTES attributes = attributes_of(VIP_SERVICE_RELIABLE_DELIVERY);
+    OK(VipCreateVi(pair.nic, &attributes, NULL, NULL, &vi));
+    describe(descriptors_of(descriptors), data, 0, 1);
+    OK(VipPostRecv(vi, descriptors_of(descriptors), descriptors.handle));
+    OK(VipRecvNotify(vi, NULL, on_flush));
+    join_by(vi, "destroy");
+    meet();
+    OK(VipDisconnect(vi));
+    await_count(&has_begun, 1);
+    OK(VipDestroyVi(vi));
+    CHECK(has_ended);
+}
+
 int main(int argc, char **argv)
 {
     start(argc, argv);
@@ -101,6 +127,7 @@ int main(int argc, char **argv)
     run(NULL);
     run(cq);
     OK(VipDestroyCQ(cq));
+    destroy_beside_handler();
     finish();
     return 0;
 }

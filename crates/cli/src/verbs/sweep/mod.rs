@@ -10,7 +10,7 @@ use crate::options::output::{Format, OutputArgs};
 use crate::options::program::ProgramArgs;
 use crate::options::values::confidence;
 use crate::program::apparatus::{Apparatus, provider_of};
-use crate::program::child::{said, spawn, wait};
+use crate::program::child::{Ended, said, spawn, wait};
 use crate::program::dials::{self, EachDial};
 use crate::program::ledger::{Ledger, Rank};
 use crate::program::link::{LinkArgs, Wanted};
@@ -27,6 +27,7 @@ use crate::verbs::sweep::journal::Journal;
 use clap::Args;
 use netdyno_apparatus_fi::page::DialSetting;
 use netdyno_job::launching::exit_code as code;
+use netdyno_measure::record::Environment;
 use netdyno_measure::show::Percent;
 use netdyno_measure::sweep::{Counts, MessageCounts, Run, SCHEMA, SLOWDOWNS, Sweep, SweptDial, read};
 use netdyno_protocol::dial::parameters::{Dials, Own};
@@ -178,6 +179,8 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
     if args.output.out.as_ref().is_some_and(|out| journal.is_at(out)) {
         return Err(Fault::BadInput("--out names the journal: name another file".into()));
     }
+    // The machine is described before the runs, which are a load themselves.
+    let environment = machine::environment(None);
     let own = own(args, &grids, &interrupt)?;
     let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let steps = steps(&grids, usize::from(args.repetitions), args.seed);
@@ -206,7 +209,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Fault> {
         journal.note(once(args, step, &own, &interrupt).map_err(|fault| stopped(fault, args))?)?;
     }
     drop(progress);
-    let sweep = result(args, &grids, journal.runs(), began);
+    let sweep = result(args, &grids, journal.runs(), &environment, began);
     let text = render_sweep(&sweep, format.unwrap_or(Format::Table))?;
     match &args.output.out {
         Some(file) => write_whole(file, &text)?,
@@ -319,8 +322,8 @@ fn once(args: &SweepArgs, step: &Step<'_>, own: &Own, interrupt: &Interrupt) -> 
     command.stdin(std::process::Stdio::null());
     command.stdout(output.try_clone().map_err(unread)?).stderr(output.try_clone().map_err(unread)?);
     let began = Instant::now();
-    let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, None)?;
-    let wall_s = began.elapsed().as_secs_f64();
+    let Ended { status, at } = wait(spawn(&mut command)?, apparatus.folder(), interrupt, None)?;
+    let wall_s = at.duration_since(began).as_secs_f64();
     interrupt.check()?;
     let said = said(&mut output).map_err(unread)?;
     let ledger = Ledger::of(&apparatus.accounts()?);
@@ -377,8 +380,13 @@ fn counted(ledger: &Ledger) -> MessageCounts {
     }
 }
 
-fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], began: String) -> Sweep {
-    let environment = machine::environment(None);
+fn result(
+    args: &SweepArgs,
+    grids: &[&Grid],
+    runs: &[Run],
+    environment: &Environment,
+    began: String,
+) -> Sweep {
     let mut sweep = Sweep {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -393,7 +401,7 @@ fn result(args: &SweepArgs, grids: &[&Grid], runs: &[Run], began: String) -> Swe
         confidence: args.confidence,
         dials: Vec::new(),
         runs: runs.to_vec(),
-        doubts: machine::doubts(&environment).into_iter().map(|doubt| doubt.text).collect(),
+        doubts: machine::doubts(environment).into_iter().map(|doubt| doubt.text).collect(),
     };
     let link: Vec<f64> = runs.iter().filter(|run| run.dial.is_none()).map(|run| run.metric).collect();
     let (least, most) = link.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &m| (lo.min(m), hi.max(m)));

@@ -2,6 +2,7 @@
 
 mod plain;
 
+use crate::campaign::doubts::over_time_doubt;
 use crate::campaign::ending::conclude;
 use crate::campaign::method::{Method, Terms};
 use crate::campaign::{Campaign, Conditions};
@@ -36,6 +37,7 @@ use netdyno_protocol::dial::table::{Dial, Effect, LinkEnd};
 use netdyno_protocol::random::Random;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// Size of a message, in bytes, as in the paper; for the gap per byte a larger one.
 const SIZE_BYTES: usize = 8;
@@ -128,6 +130,11 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
     let page = method.page(args);
     let sink = Sink::open(&args.output)?;
+    let (began, max_time) = (Instant::now(), measuring.max_time);
+    if !args.over.takes_dials() && measuring.launcher.is_some() {
+        // The plain programs have the other half.
+        measuring.max_time /= 2;
+    }
     let mut campaign =
         Campaign::new(Box::new(method), &[args.over], &Conditions::default(), &measuring, ranks)?;
     if args.over.takes_dials() {
@@ -150,9 +157,12 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         return Err(Fault::Failed(text));
     }
     let (programs, failure) = match plain.filter(|_| is_whole) {
-        Some(plain) => of_programs(&plain, args, &mut record)?,
+        Some(plain) => of_programs(&plain, args, began + max_time, &mut record)?,
         None => (Vec::new(), None),
     };
+    // The one of the campaign is about its half.
+    record.doubts.retain(|doubt| doubt.name != "over_time");
+    record.doubts.extend(over_time_doubt(began.elapsed().as_secs_f64() / max_time.as_secs_f64()));
     for result in &mut record.results {
         result.doubts.extend(doubts_of_programs(&programs));
         if let Found::Validate(found) = &mut result.found {
@@ -172,13 +182,13 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
 fn of_programs(
     plain: &Plain<'_>,
     args: &ValidateArgs,
+    end: Instant,
     record: &mut Record,
 ) -> Result<(Vec<Program>, Option<String>), Fault> {
-    let Measuring { launches, confidence, max_time, .. } = args.measuring;
+    let Measuring { launches, confidence, .. } = args.measuring;
     let interrupt = Interrupt::catch()?;
     let mut programs = Vec::new();
-    let measured =
-        plain.measure(&args.dial, launches.into(), confidence, max_time, &interrupt, &mut programs);
+    let measured = plain.measure(&args.dial, launches.into(), confidence, end, &interrupt, &mut programs);
     let why = match measured {
         Ok(true) => return Ok((programs, None)),
         Ok(false) => {

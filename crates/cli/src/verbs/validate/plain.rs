@@ -106,18 +106,17 @@ impl<'a> Plain<'a> {
     }
 
     /// Runs the program `pairs` times for each case of the dials, each time with the dial and without it. Adds the
-    /// results to `all` as they come, so that an error loses none. Returns whether the time sufficed for that. Each case has
-    /// its share of what is left, and at least one pair.
+    /// results to `all` as they come, so that an error loses none. Returns whether the time until `end` sufficed for that.
+    /// Each case has its share of what is left, and at least one pair.
     pub fn measure(
         &self,
         dials: &[Dial],
         pairs: usize,
         confidence: f64,
-        max_time: Duration,
+        end: Instant,
         interrupt: &Interrupt,
         all: &mut Vec<Program>,
     ) -> Result<bool, Fault> {
-        let end = Instant::now() + max_time;
         let measured = Dial::ALL.into_iter().filter(|dial| dials.is_empty() || dials.contains(dial));
         let cases: Vec<Case> = measured.flat_map(cases).collect();
         let mut has_sufficed = true;
@@ -182,7 +181,7 @@ impl<'a> Plain<'a> {
         let mut output = tempfile::tempfile().map_err(|error| failed(&error))?;
         let into = output.try_clone().map_err(|error| failed(&error))?;
         command.envs(variables).stdin(Stdio::null()).stdout(into).stderr(Stdio::null());
-        let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, Some(LONGEST))?;
+        let status = wait(spawn(&mut command)?, apparatus.folder(), interrupt, Some(LONGEST))?.status;
         interrupt.check()?;
         if !status.success() {
             return Err(failed(&status));

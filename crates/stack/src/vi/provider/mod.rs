@@ -55,6 +55,8 @@ pub struct Provider {
     changes: u64,
     /// Whether the descriptor becomes readable when something arrives.
     is_prepared: bool,
+    /// The provider is dropped.
+    is_closing: bool,
 }
 
 impl Provider {
@@ -77,6 +79,7 @@ impl Provider {
             looks: 0,
             changes: 0,
             is_prepared: false,
+            is_closing: false,
         })
     }
 
@@ -188,7 +191,10 @@ impl Provider {
         match event {
             // SAFETY: the event names a descriptor in registered memory, which is valid and writable.
             // Its first byte is aligned, or it would not have been posted.
-            Event::Completed { at, completion, .. } => unsafe { local::complete(at, &completion) },
+            Event::Completed { at, completion, .. } if !self.is_closing => unsafe {
+                local::complete(at, &completion);
+            },
+            Event::Completed { .. } => {}
             Event::Callback { vi, side, at } => self.news.push_back(News::Done { vi, side, at }),
             Event::CqCallback { cq, done } => self.news.push_back(News::CqDone { cq, done }),
             Event::Failed(failure) => self.news.push_back(News::Failed(failure)),
@@ -209,7 +215,9 @@ impl AsFd for Provider {
 }
 
 impl Drop for Provider {
+    /// Nobody takes completions any more. Descriptors stay as they are: their memory may be gone.
     fn drop(&mut self) {
+        self.is_closing = true;
         self.nic.reject_all();
         for vi in self.nic.vis() {
             // The VI exists, so this cannot fail.

@@ -60,6 +60,13 @@ impl Arena {
         bytes
     }
 
+    fn completion(&self, offset: usize) -> Completion {
+        let view = View::new(self.read(offset, DESCRIPTOR_LEN)).unwrap();
+        let status = view.status();
+        let immediate = status.has(Status::IMMEDIATE).then(|| view.immediate());
+        Completion { status, len: view.length(), immediate }
+    }
+
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= LEN);
         // SAFETY: the range is inside the memory.
@@ -225,11 +232,15 @@ impl End {
 
     /// Returns the completion that is written in a descriptor.
     pub fn completion(&self, at: DescriptorAt) -> Completion {
+        self.arena.completion((at.address - self.remote(0).address) as usize)
+    }
+
+    /// Closes the provider. Returns the completion that is then written in a descriptor.
+    pub fn close(self, at: DescriptorAt) -> Completion {
         let offset = (at.address - self.remote(0).address) as usize;
-        let view = View::new(self.read(offset, DESCRIPTOR_LEN)).unwrap();
-        let status = view.status();
-        let immediate = status.has(Status::IMMEDIATE).then(|| view.immediate());
-        Completion { status, len: view.length(), immediate }
+        let Self { provider, arena, .. } = self;
+        drop(provider);
+        arena.completion(offset)
     }
 
     /// Returns the offset of a descriptor's first segment in the memory.

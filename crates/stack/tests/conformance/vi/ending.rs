@@ -60,6 +60,14 @@ pub fn a_closed_provider_has_sent_everything(transport: &Transport) {
     }
 }
 
+/// The memory of descriptors that are still posted may be gone.
+pub fn a_closed_provider_writes_no_descriptors(transport: &Transport) {
+    let ([mut first, _second], [ours, _]) = pair(transport, Level::Delivery);
+    let posted = first.receive_into(ours, 0, 100);
+    let before = first.completion(posted);
+    assert_eq!(first.close(posted).status, before.status);
+}
+
 /// A disconnection during long messages: all of them complete, and the VI can be connected again.
 pub fn a_disconnection_in_the_midst_of_messages(transport: &Transport) {
     for looks in [0, 1, 5, 50] {

@@ -26,6 +26,7 @@ macro_rules! suites {
                 vis_are_connected_beside_each_other_and_again;
             ending:
                 what_was_sent_comes_before_the_end, a_closed_provider_has_sent_everything,
+                a_closed_provider_writes_no_descriptors,
                 a_disconnection_in_the_midst_of_messages, no_receive_is_posted, a_receive_is_too_short,
                 memory_may_not_be_written, memory_is_not_there_any_more,
                 memory_goes_in_the_midst_of_a_message,
