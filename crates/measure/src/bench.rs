@@ -5,6 +5,8 @@ use crate::layer::{LayerError, Requester, SizedRequester, Time, Transfer, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
+/// A time in real time is long from here on: what takes so long is measured less often, and the launch says that it goes on.
+pub(crate) const LONG_NS: f64 = 20e6;
 /// Window of the first stream of a pilot measurement, and of long messages.
 const PILOT_WINDOW: usize = 4;
 const PILOT_WINDOW_OF_LONG: usize = 2;
@@ -329,8 +331,8 @@ impl<R: Requester> Bench<'_, R> {
         Ok(Ticks { issue: issued - start, done: done - start })
     }
 
-    /// Adds a batch to each of `bursts`. Calls `goes_on` before each burst, because a burst may take long
-    /// on a busy machine.
+    /// Adds a batch to each of `bursts`. Calls `goes_on` before each batch, because it may take long on a busy machine, and
+    /// after each long burst.
     pub(crate) fn batch_of_each(
         &mut self,
         bursts: &mut [Burst],
@@ -342,6 +344,9 @@ impl<R: Requester> Bench<'_, R> {
             let (mut issue, mut done) = (Vec::new(), Vec::new());
             for _ in 0..burst.per_batch {
                 let ticks = self.burst(burst.m, work)?;
+                if self.ns(ticks.done) > LONG_NS {
+                    goes_on();
+                }
                 issue.push(self.ns(ticks.issue));
                 done.push(self.ns(ticks.done));
             }

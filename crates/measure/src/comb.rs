@@ -87,14 +87,20 @@ impl Named {
         }
     }
 
-    /// Names a stack by post-work-wait: where the waiting goes, and who pays.
+    /// Names a stack by post-work-wait: where the waiting goes, and who pays. Messages are unaided only if it is decided that
+    /// nothing is stolen.
     pub fn by_waiting(size: &SizeOverlap) -> Self {
-        let steals = size.finding.payers.contains(&Payer::Stolen);
-        match size.finding.progress {
+        let finding = &size.finding;
+        match finding.progress {
             Progress::OnlyInCalls => Self::InsideCallsOnly,
-            _ if steals => Self::ByStealing,
-            Progress::ByItself | Progress::Partly => Self::Unaided,
             Progress::CannotTell => Self::Unknown,
+            Progress::ByItself | Progress::Partly if finding.payers.contains(&Payer::Stolen) => {
+                Self::ByStealing
+            }
+            Progress::ByItself | Progress::Partly if finding.undecided.contains(&Payer::Stolen) => {
+                Self::Unknown
+            }
+            Progress::ByItself | Progress::Partly => Self::Unaided,
         }
     }
 
@@ -103,17 +109,14 @@ impl Named {
     /// under way take as long as the interval. If another one moves them, nearly all of it is left. A thread of the
     /// process tells stealing from calls.
     pub fn by_polling(size: &SizeOverlap) -> Self {
-        let available = availability_at_half(size);
-        let (Some(value), others) = (available.value, others_at_most(size)) else { return Self::Unknown };
-        let (lo, hi) = available.ci.map_or((value, value), |ci| (ci.lo, ci.hi));
-        if lo >= UNAIDED_FROM {
-            Self::Unaided
-        } else if hi >= UNAIDED_FROM {
-            Self::Unknown
-        } else if others >= THREAD_FROM {
-            Self::ByStealing
-        } else {
-            Self::InsideCallsOnly
+        // Too few launches have no interval, and tell nothing.
+        let Some(ci) = availability_at_half(size).ci else { return Self::Unknown };
+        match others_at_most(size) {
+            _ if ci.lo >= UNAIDED_FROM => Self::Unaided,
+            _ if ci.hi >= UNAIDED_FROM => Self::Unknown,
+            None => Self::Unknown,
+            Some(others) if others >= THREAD_FROM => Self::ByStealing,
+            Some(_) => Self::InsideCallsOnly,
         }
     }
 }
@@ -133,7 +136,8 @@ pub fn availability_at_half(size: &SizeOverlap) -> Quantity {
     longest.map_or_else(Quantity::default, |point| point.availability)
 }
 
-/// Returns the largest share of the time that other threads of the process take while the program polls.
-fn others_at_most(size: &SizeOverlap) -> f64 {
-    size.polling.iter().filter_map(|point| point.others_share.value).fold(0.0, f64::max)
+/// Returns the largest share of the time that other threads of the process take while the program polls; `None` if it is
+/// not known.
+fn others_at_most(size: &SizeOverlap) -> Option<f64> {
+    size.polling.iter().filter_map(|point| point.others_share.value).reduce(f64::max)
 }

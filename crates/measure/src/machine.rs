@@ -13,9 +13,14 @@ const PREEMPTIONS_PER_S: f64 = 200.0;
 /// this factor.
 const APART: f64 = 1.3;
 
+/// Reports that the cost of a clock reading is significant for a time.
+pub(crate) fn is_coarse(ns: f64, timer_ns: f64) -> bool {
+    ns < CLOCK_IS_FINE * timer_ns
+}
+
 /// Returns a warning if the cost of a clock reading is significant for a round trip.
 pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> {
-    rtt_ns.is_some_and(|rtt| rtt < CLOCK_IS_FINE * timer_ns).then(|| {
+    rtt_ns.is_some_and(|rtt| is_coarse(rtt, timer_ns)).then(|| {
         let text = format!("reading the clock takes {}, which is taken off", Time(timer_ns));
         Doubt::new("clock_is_coarse", text)
     })
@@ -23,7 +28,7 @@ pub(crate) fn coarse_clock(rtt_ns: Option<f64>, timer_ns: f64) -> Option<Doubt> 
 
 /// Returns a warning if some of the figures were measured as times so short that the clock is coarse for them.
 pub(crate) fn coarse_for_some(figures: &[Timed], timer_ns: f64) -> Option<Doubt> {
-    let is_short = |figure: &&Timed| figure.value_ns * figure.together < CLOCK_IS_FINE * timer_ns;
+    let is_short = |figure: &&Timed| is_coarse(figure.value_ns * figure.together, timer_ns);
     let short = figures.iter().filter(is_short).count();
     (short > 0).then(|| {
         let text = format!(

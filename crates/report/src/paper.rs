@@ -182,8 +182,8 @@ fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
 /// Reports whether a change shortens the half round trip. A gain of at most [`NO_GAIN`] is none.
 fn is_gain(gain: &Quantity) -> Option<bool> {
     match gain.ci? {
-        ci if ci.lo > 0.0 => Some(true),
         ci if ci.hi <= NO_GAIN => Some(false),
+        ci if ci.lo > 0.0 => Some(true),
         _ => None,
     }
 }

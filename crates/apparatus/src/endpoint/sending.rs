@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The number of sends of an endpoint that are timed at first; later every `TIMED_EVERY`-th is timed.
 const TIMED_AT_FIRST: u32 = 64;
 const TIMED_EVERY: u32 = 16;
+/// The failure of a program whose data the hook would take for its own.
+const LIKE_STAMPS: &str = "the program's own data look like stamps: say --carrier arrival";
 
 impl Endpoint {
     /// Sends a message under the setting in force. `data` is the program's data for the completion. `go`
@@ -210,6 +212,10 @@ impl Endpoint {
     /// one.
     fn stamped(&self, data: Option<u64>, draft: &Draft) -> Option<u64> {
         if !self.hook.stamps {
+            // The receiver looks for stamps where ranks of another world may have added them.
+            if self.hook.marks() && data.is_some_and(|data| is_stamped((data >> 32) as u32)) {
+                self.hook.fail(LIKE_STAMPS);
+            }
             return None;
         }
         // A stamp may lie ahead by half of its range. The other half is for messages that are read late.
@@ -229,7 +235,7 @@ impl Endpoint {
         let rest = data.unwrap_or(0);
         let taken = (rest >> 32) as u32;
         if is_stamped(taken) {
-            self.hook.fail("the program's own data look like stamps: say --carrier arrival");
+            self.hook.fail(LIKE_STAMPS);
         }
         let has_room = self.has_data && taken == 0;
         has_room.then(|| rest | u64::from(self.hook.grain.pack(stamp)) << 32)

@@ -90,20 +90,21 @@ entries! {
             if !queue.may_tell_errors() {
                 return -abi::EAGAIN;
             }
-            let mut has_kept = false;
+            let kept_before = queue.kept_errors();
             loop {
                 let mut error = *out;
                 let result = inside(|| read(&raw mut error));
                 if result > 0 && !queue.passes() {
                     if !queue.tells(&error) {
                         // The program was told that there is an error: that of a peek may come next.
-                        has_kept = true;
                         continue;
                     }
                     queue.forget(error.op_context);
                 }
-                if result <= 0 && has_kept {
-                    return queue.tell_after_all().map_or(result, tell);
+                if result <= 0
+                    && let Some(error) = queue.tell_after_all(kept_before)
+                {
+                    return tell(error);
                 }
                 *out = error;
                 return result;

@@ -293,9 +293,14 @@ impl Queue {
         false
     }
 
-    /// Takes back the error that was kept last.
-    fn tell_after_all(&self) -> Option<ErrEntry> {
-        self.state().behind.pop_back().map(|Behind(error)| error)
+    /// Returns the number of errors that are kept.
+    fn kept_errors(&self) -> usize {
+        self.state().behind.len()
+    }
+
+    /// Takes back the first error that was kept after `before` others.
+    fn tell_after_all(&self, before: usize) -> Option<ErrEntry> {
+        self.state().behind.remove(before).map(|Behind(error)| error)
     }
 
     /// Returns whether completions are held.

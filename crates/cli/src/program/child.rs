@@ -76,7 +76,7 @@ pub fn wait(
             Ok((status, at)) => {
                 if told.is_none() {
                     // Its processes may take a moment to end.
-                    run.await_end();
+                    run.await_end(|| interrupt.check().is_ok());
                 }
                 // A shell ends by the signal without what it has started, and a launcher may end before its ranks.
                 run.end();

@@ -77,9 +77,9 @@ impl GuardedFolder {
         }
     }
 
-    /// Waits until the processes of this run have ended, within a bounded time.
-    pub fn await_end(&self) {
-        await_end(self.path());
+    /// Waits until the processes of this run have ended, within a bounded time, and no longer than `goes_on` says.
+    pub fn await_end(&self, goes_on: impl Fn() -> bool) {
+        await_end(self.path(), goes_on);
     }
 }
 
@@ -128,7 +128,7 @@ fn end_processes(folder: &Path, since: SystemTime) {
     let left = processes_of(folder);
     let files = shared_files(&left, since);
     send(&left, Signal::TERM);
-    await_end(folder);
+    await_end(folder, || true);
     let until = Instant::now() + GRACE_KILLED;
     loop {
         let left = processes_of(folder);
@@ -142,10 +142,10 @@ fn end_processes(folder: &Path, since: SystemTime) {
     files.remove_unused();
 }
 
-/// Waits until the processes of a run have ended, within a bounded time.
-fn await_end(folder: &Path) {
+/// Waits until the processes of a run have ended, within a bounded time, and no longer than `goes_on` says.
+fn await_end(folder: &Path, goes_on: impl Fn() -> bool) {
     let until = Instant::now() + GRACE;
-    while Instant::now() < until && !processes_of(folder).is_empty() {
+    while goes_on() && Instant::now() < until && !processes_of(folder).is_empty() {
         thread::sleep(LOOK);
     }
 }

@@ -54,7 +54,7 @@ impl<'a> Leftovers<'a> {
     pub fn remove(mut self) {
         self.note();
         if self.files.any_is_left() {
-            self.run.await_end();
+            self.run.await_end(|| true);
             thread::sleep(SETTLES_WITHIN);
             self.files.remove_unused();
         }

@@ -9,6 +9,7 @@ use netdyno_host::standard::output_was_closed;
 use netdyno_measure::record::Record;
 use netdyno_measure::sweep::Sweep;
 use netdyno_report::{csv, html, sweep, table};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -163,18 +164,37 @@ fn is_special(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| !meta.is_file())
 }
 
-/// Reports whether a name leads to an open descriptor, such as /dev/stdout. What is behind it stays in place: it is behind
-/// other output, and its file may have other names.
-fn is_descriptor(file: &Path) -> bool {
+/// Returns the number of the open descriptor that a name leads to, as /dev/stdout does. Its file is not replaced: it may hold
+/// other output already.
+fn descriptor(file: &Path) -> Option<OsString> {
     let links = std::iter::successors(Some(file.to_path_buf()), |at| {
         fs::read_link(at).ok().map(|target| folder(at).join(target))
     });
     // The folders may be links, too, as /dev/fd and /proc/self are.
-    let is_of_process = |at: PathBuf| {
-        let folder = folder(&at).canonicalize().unwrap_or_default();
-        folder.starts_with("/proc") && folder.ends_with("fd")
+    let in_process = |at: PathBuf| {
+        let folder = folder(&at).canonicalize().ok()?;
+        (folder.starts_with("/proc") && folder.ends_with("fd")).then(|| at.file_name().map(OsString::from))?
     };
-    links.take(MOST_LINKS).any(is_of_process)
+    links.take(MOST_LINKS).find_map(in_process)
+}
+
+/// Writes behind what a descriptor's file holds. Standard output is not opened anew, so that what follows comes behind the
+/// text.
+fn write_behind(file: &Path, descriptor: &OsStr, text: &str) -> io::Result<()> {
+    let is_standard = |at: u32| *descriptor == *at.to_string() && is_of_this_process(file);
+    match () {
+        () if is_standard(1) => {
+            io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+        }
+        () if is_standard(2) => io::stderr().lock().write_all(text.as_bytes()),
+        () => OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes()),
+    }
+}
+
+/// Reports whether a name of a descriptor is one of this process, and not of another one in /proc.
+fn is_of_this_process(file: &Path) -> bool {
+    let own = Path::new("/proc").join(std::process::id().to_string());
+    !file.starts_with("/proc") || file.starts_with("/proc/self") || file.starts_with(own)
 }
 
 /// Reports before measuring an error that would otherwise prevent the output after it.
@@ -184,13 +204,16 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
     if file.is_dir() {
         return Err(bad(&"it is a folder; name a file in it"));
     }
-    if is_special(file) || is_descriptor(file) {
+    if is_special(file) {
         // To open a pipe would wait for its reader, and to close it would end the reader's input.
         return Ok(());
     }
-    if file.exists() {
+    if file.exists() || descriptor(file).is_some() {
         // A file without write permission must not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
+    }
+    if descriptor(file).is_some() {
+        return Ok(());
     }
     let file = behind_links(file);
     let folder = folder(&file);
@@ -231,8 +254,11 @@ pub fn make_new(files: &[PathBuf; 2]) -> Result<[PathBuf; 2], Fault> {
 /// Writes a file completely: under a temporary name first, then renamed to its own.
 pub fn write_whole(file: &Path, text: &str) -> Result<(), Fault> {
     let write = || -> io::Result<()> {
-        if is_special(file) || is_descriptor(file) {
-            let write = || OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes());
+        if let Some(descriptor) = descriptor(file) {
+            return while_writing(|| write_behind(file, &descriptor, text));
+        }
+        if is_special(file) {
+            let write = || OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
             return while_writing(write);
         }
         let target = behind_links(file);
@@ -270,11 +296,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fd");
         fs::write(&file, "").unwrap();
-        assert!(
-            ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
-                .into_iter()
-                .all(|name| is_descriptor(Path::new(name)))
-        );
-        assert!(!is_descriptor(&file) && !is_descriptor(Path::new("none.json")));
+        for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            assert_eq!(descriptor(Path::new(name)).unwrap(), "1", "{name}");
+        }
+        assert!(descriptor(&file).is_none() && descriptor(Path::new("none.json")).is_none());
+        assert!(check_writable(Path::new("/dev/fd/999")).is_err());
+        assert!(!is_of_this_process(Path::new("/proc/1/fd/1")) && is_of_this_process(Path::new("/dev/fd/1")));
     }
 }

@@ -87,7 +87,7 @@ impl Wire for SizedTcp {
                 Ok(written) => {
                     sent += written;
                     // The other process takes bytes, so it is there.
-                    wait = PeerWait::new(self.wait);
+                    wait.note_moved();
                 }
                 Err(error) if is_passing(&error) => {
                     if self.read()? {

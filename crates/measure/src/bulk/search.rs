@@ -6,7 +6,7 @@
 //! slope as well as a jump, and one wrong time does not mislead it.
 
 use super::fit::{FitPoint, NOISE, segments};
-use crate::bench::{Bench, median_and_error};
+use crate::bench::{Bench, LONG_NS, median_and_error};
 use crate::layer::{LayerError, SizedRequester};
 use crate::steady;
 
@@ -24,8 +24,6 @@ const TRIPS: (usize, usize) = (9, 250);
 const TRIPS_NS: f64 = 4e6;
 /// The smallest number of long round trips, and of all once the launch's time budget has passed.
 const TRIPS_OVERDUE: usize = 3;
-/// A time in real time is long from here on: what takes so long is measured less often.
-const LONG_NS: f64 = 20e6;
 
 /// Largest window of the pilot streams, which compare the gap of the smallest size with its round trip.
 const PILOT_WINDOW_AT_MOST: usize = 64;

@@ -3,7 +3,7 @@
 use super::launches::SignatureLaunches;
 use super::pattern::BATCH;
 use crate::logp::record::{Checks, Logp};
-use crate::machine::{coarse_clock, preempted, two_groups};
+use crate::machine::{coarse_clock, is_coarse, preempted, two_groups};
 use crate::precision::{Wanted, too_few_launches, wide_names};
 use crate::record::doubt::Doubt;
 use crate::record::parameter::{Parameter, Parameters, Status};
@@ -212,8 +212,17 @@ fn doubt_overheads(
         ));
     }
     let burst = launches.figure(|e| e.o_s.m as f64).value;
+    let timer_ns = median(launches.data.iter().map(|launch| launch.timer_ns));
+    let (o_s_ns, is_trusted) = (launches.figure(|e| e.o_s.value_ns).value, burst >= ISSUE_BURST_TRUSTED);
+    if !is_trusted && is_coarse(burst * o_s_ns, timer_ns) {
+        let text = format!(
+            "o_s is that of a burst of {burst:.0}, in which reading the clock takes {}, which is taken off",
+            Time(timer_ns)
+        );
+        doubts.push(Doubt::about("clock_is_coarse", "o_s", text));
+    }
     let longest = launches.data[0].issue.last().map_or(0, |burst| burst.m);
-    if burst < ISSUE_BURST_TRUSTED.min(longest as f64) && launches.data[0].shape.window > 1 {
+    if !is_trusted && burst < longest as f64 && launches.data[0].shape.window > 1 {
         doubts.push(Doubt::about(
             "short_send_burst",
             "o_s",

@@ -31,6 +31,8 @@ const BATCH_AT_LEAST: usize = 10;
 const PILOT_SHARE: f64 = 0.01;
 /// The share of the launch's time for as many round trips as one batch of each phase has.
 const BATCH_SHARE: f64 = 1.0 / 300.0;
+/// The share of the launch's time for the round trips of a batch of bursts: a pass has about 50 batches.
+const BURSTS_SHARE: f64 = 0.02;
 /// The share of the launch's time for the smallest number of batches of the bursts of one length.
 const ISSUE_SHARE: f64 = 0.1;
 /// The largest and the smallest number of batches of each small measurement.
@@ -130,7 +132,10 @@ pub fn run<R: Requester>(
         }
     };
     launch.bench.set_unpolled(shape.unpolled);
-    let batch_messages = batch_messages(plan, &shape);
+    let in_batch = InBatch {
+        messages: batch_messages(plan, &shape),
+        bursts: launch.bench.fitting(rtt_ns, BURSTS_SHARE, (1, BATCH)),
+    };
     let mut data = LaunchData {
         launch: plan.launch,
         timer_ns: launch.bench.timer_ns,
@@ -140,12 +145,8 @@ pub fn run<R: Requester>(
         issue,
         o_r_away_ns,
         o_r_away_late,
-        signature: shape
-            .delays_ns
-            .iter()
-            .map(|&d_ns| Curve::empty(d_ns, &shape.bursts, batch_messages))
-            .collect(),
-        half_window: half_window_bursts(&shape, batch_messages),
+        signature: shape.delays_ns.iter().map(|&d_ns| Curve::empty(d_ns, &shape.bursts, &in_batch)).collect(),
+        half_window: half_window_bursts(&shape, &in_batch),
         streams: streams(&shape),
         shape,
         ..LaunchData::default()
@@ -164,22 +165,29 @@ fn batch_messages(plan: &Plan, shape: &Shape) -> usize {
 }
 
 impl Curve {
-    fn empty(d_ns: f64, bursts: &[usize], messages: usize) -> Self {
-        Self { d_ns, d_measured_ns: Vec::new(), bursts: empty_bursts(bursts, messages) }
+    fn empty(d_ns: f64, bursts: &[usize], in_batch: &InBatch) -> Self {
+        Self { d_ns, d_measured_ns: Vec::new(), bursts: empty_bursts(bursts, in_batch) }
     }
 }
 
-/// Returns bursts without times. A batch has about `messages` messages, so that short bursts are many.
-fn empty_bursts(sizes: &[usize], messages: usize) -> Vec<Burst> {
-    let per_batch = |m: usize| (messages / m).clamp(1, BATCH);
+/// What a batch of bursts has: so many messages, so that short bursts are many, and bursts at most, because each takes a
+/// round trip however short it is.
+struct InBatch {
+    messages: usize,
+    bursts: usize,
+}
+
+/// Returns bursts without times.
+fn empty_bursts(sizes: &[usize], in_batch: &InBatch) -> Vec<Burst> {
+    let per_batch = |m: usize| (in_batch.messages / m).clamp(1, in_batch.bursts);
     sizes.iter().map(|&m| Burst { m, per_batch: per_batch(m), ..Burst::default() }).collect()
 }
 
 /// Returns the bursts that show whether the window sets the plateau.
-fn half_window_bursts(shape: &Shape, messages: usize) -> Vec<Burst> {
+fn half_window_bursts(shape: &Shape, in_batch: &InBatch) -> Vec<Burst> {
     match shape.bursts.last() {
         Some(&longest) if shape.window > 1 => {
-            empty_bursts(&steady::pair(longest, steady::smaller_window(shape.window)), messages)
+            empty_bursts(&steady::pair(longest, steady::smaller_window(shape.window)), in_batch)
         }
         _ => Vec::new(),
     }

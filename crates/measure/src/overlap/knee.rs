@@ -33,20 +33,22 @@ impl FreeWorkSearch {
     /// Searches the most work with which a cycle is no longer than without.
     ///
     /// All work beyond that amount lengthens the cycle by its full duration. The smallest work that was not
-    /// free therefore shows how much of it was free.
+    /// free therefore shows how much of it was free. Calls `goes_on` before each measurement.
     pub(super) fn run<M: Messenger>(
         &self,
         bench: &mut Bench<'_, M>,
         random: &mut fastrand::Rng,
+        goes_on: &mut dyn FnMut(),
     ) -> Result<FreeWork, LayerError> {
         let mut looks = Vec::new();
+        goes_on();
         let base_ns = self.cycle(bench, 0.0)?.cycle_ns;
         let (mut free_ns, mut not_free_ns) = (0.0, BEYOND * base_ns);
-        let mut least = self.look(bench, not_free_ns, random)?;
+        let mut least = self.look(bench, not_free_ns, random, goes_on)?;
         looks.push(least);
         for _ in 0..HALVINGS {
             let middle_ns = f64::midpoint(free_ns, not_free_ns);
-            let look = self.look(bench, middle_ns, random)?;
+            let look = self.look(bench, middle_ns, random, goes_on)?;
             looks.push(look);
             if self.is_free(&look) {
                 free_ns = middle_ns;
@@ -56,8 +58,8 @@ impl FreeWorkSearch {
         }
         let found_ns = least.free_ns();
         let base_ns = median(looks.iter().map(|look| look.base_ns));
-        let below = self.look(bench, BELOW * found_ns.max(0.0), random)?;
-        let beyond = self.look(bench, found_ns.max(0.0) + ABOVE * base_ns, random)?;
+        let below = self.look(bench, BELOW * found_ns.max(0.0), random, goes_on)?;
+        let beyond = self.look(bench, found_ns.max(0.0) + ABOVE * base_ns, random, goes_on)?;
         looks.extend([below, beyond]);
         let is_same = (beyond.free_ns() - found_ns).abs() <= 2.0 * self.precision * base_ns;
         let is_confirmed = self.is_free(&below) && !self.is_free(&beyond) && is_same;
@@ -73,18 +75,21 @@ impl FreeWorkSearch {
         bench: &mut Bench<'_, M>,
         work_ns: f64,
         random: &mut fastrand::Rng,
+        goes_on: &mut dyn FnMut(),
     ) -> Result<WorkTrial, LayerError> {
         let (mut with, mut without, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         let work = bench.layer.work(work_ns);
         // A single measurement must do once the launch's time is up.
         let count = if bench.is_overdue(1.0) { 1 } else { MEASUREMENTS };
         for _ in 0..count {
-            if random.bool() {
-                with.push(self.cycle(bench, work_ns)?);
-                without.push(self.cycle(bench, 0.0)?);
-            } else {
-                without.push(self.cycle(bench, 0.0)?);
-                with.push(self.cycle(bench, work_ns)?);
+            let has_work_first = random.bool();
+            for has_work in [has_work_first, !has_work_first] {
+                goes_on();
+                if has_work {
+                    with.push(self.cycle(bench, work_ns)?);
+                } else {
+                    without.push(self.cycle(bench, 0.0)?);
+                }
             }
             alone.push(bench.work_alone(work, self.cycles));
         }

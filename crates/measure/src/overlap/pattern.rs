@@ -14,7 +14,7 @@ use super::data::{
 use super::knee::{BEYOND, FreeWorkSearch};
 use super::plan::{Method, OverlapPlan};
 use super::worker::MessageBatch;
-use crate::bench::Bench;
+use crate::bench::{Bench, LONG_NS};
 use crate::layer::{LayerError, Messenger};
 use crate::order::Order;
 use crate::processor_time::MachineTimes;
@@ -77,7 +77,7 @@ pub fn run<M: Messenger>(
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let shape = match &plan.shape {
         Some(shape) => shape.clone(),
-        None => choose(&mut bench, plan)?,
+        None => choose(&mut bench, plan, &mut || progress(0.0))?,
     };
     let mut data = OverlapLaunch {
         launch: plan.launch,
@@ -96,8 +96,8 @@ pub fn run<M: Messenger>(
     for (at, size) in data.shape.sizes.iter().enumerate().filter(|(_, size)| size.knee_cycles > 0) {
         let messages = MessageBatch { bytes: size.size_bytes, count: data.shape.batch };
         let search = FreeWorkSearch { messages, cycles: size.knee_cycles, precision: plan.precision };
-        data.sizes[at].knee = Some(search.run(&mut bench, &mut random)?);
-        progress(0.1 + 0.2 * at as f64 / count);
+        let done = 0.1 + 0.2 * at as f64 / count;
+        data.sizes[at].knee = Some(search.run(&mut bench, &mut random, &mut || progress(done))?);
     }
     let alone_ns = (ALONE_SHARE * plan.budget_ns).clamp(ALONE_NS, QUIET_NS);
     if bench.layer.machine().is_some() {
@@ -151,8 +151,12 @@ fn passes<M: Messenger>(
     })
 }
 
-/// Chooses sizes and intervals for all launches.
-fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<OverlapShape, LayerError> {
+/// Chooses sizes and intervals for all launches. Calls `goes_on` between the parts of each size.
+fn choose<M: Messenger>(
+    bench: &mut Bench<'_, M>,
+    plan: &OverlapPlan,
+    goes_on: &mut dyn FnMut(),
+) -> Result<OverlapShape, LayerError> {
     let largest = bench.layer.largest();
     let sizes: Vec<usize> = plan.sizes.iter().copied().filter(|&size| size <= largest).collect();
     let Some(&last) = sizes.last() else {
@@ -160,9 +164,9 @@ fn choose<M: Messenger>(bench: &mut Bench<'_, M>, plan: &OverlapPlan) -> Result<
     };
     let slots = |wanted: usize| wanted.clamp(1, bench.layer.depth());
     let wanted = Wanted { queue: slots(plan.queue), batch: slots(plan.batch), methods: &plan.methods };
-    let paced =
+    let mut paced =
         |sizes: Vec<usize>, bench: &mut Bench<'_, M>| -> Result<Vec<(usize, PilotPace)>, LayerError> {
-            sizes.into_iter().map(|size| Ok((size, PilotPace::of(bench, size)?))).collect()
+            sizes.into_iter().map(|size| Ok((size, PilotPace::of(bench, size, goes_on)?))).collect()
         };
     let trips = paced(trip_sizes(&sizes, last), bench)?;
     // Without a method, only messages alone are measured.
@@ -225,11 +229,26 @@ struct PilotPace {
 }
 
 impl PilotPace {
-    fn of<M: Messenger>(bench: &mut Bench<'_, M>, bytes: usize) -> Result<Self, LayerError> {
+    fn of<M: Messenger>(
+        bench: &mut Bench<'_, M>,
+        bytes: usize,
+        goes_on: &mut dyn FnMut(),
+    ) -> Result<Self, LayerError> {
         // The first messages after a change of size are not representative.
-        bench.exchange(bytes)?;
-        let trips: Vec<f64> = (0..9).map(|_| bench.exchange(bytes)).collect::<Result<_, _>>()?;
-        let rises: Vec<f64> = (0..3).map(|_| rise(bench, bytes, ROW.0 as usize)).collect::<Result<_, _>>()?;
+        let is_long = bench.exchange(bytes)? > LONG_NS;
+        let mut some = |count: usize, one: &mut dyn FnMut() -> Result<f64, LayerError>| {
+            goes_on();
+            let mut values = Vec::with_capacity(count);
+            for _ in 0..count {
+                if is_long {
+                    goes_on();
+                }
+                values.push(one()?);
+            }
+            Ok::<_, LayerError>(values)
+        };
+        let trips = some(9, &mut || bench.exchange(bytes))?;
+        let rises = some(3, &mut || rise(bench, bytes, ROW.0 as usize))?;
         let rtt_ns = median(trips).max(1.0);
         let quiet_ns = if bench.layer.is_virtual() { f64::INFINITY } else { QUIET_NS };
         // A disturbed row may give a time per message beyond the round trip.

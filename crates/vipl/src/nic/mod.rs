@@ -257,7 +257,7 @@ pub fn await_handler(id: NicId, kind: Kind) {
     let until = Instant::now() + LONGEST_HANDLER;
     let is_running =
         || lock(id).is_ok_and(|slot| slot.nic.as_ref().is_some_and(|nic| nic.callbacks.is_running(kind)));
-    while !progress::is_handler() && is_running() && Instant::now() < until {
+    while progress::handler_of() != Some(id) && is_running() && Instant::now() < until {
         thread::sleep(HANDLER_LOOK);
     }
 }

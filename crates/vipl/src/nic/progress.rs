@@ -86,7 +86,7 @@ impl ProgressThread {
         self.ring();
         // A progress thread may run a handler that closes this NIC, or another one, whose handlers may close the first at
         // the same time. The thread then ends after its handler.
-        if !is_handler() {
+        if handler_of().is_none() {
             // The result of the thread says nothing of use.
             let _ = self.thread.join();
         }
@@ -101,16 +101,17 @@ enum Rest {
 }
 
 thread_local! {
-    static IS_PROGRESS_THREAD: Cell<bool> = const { Cell::new(false) };
+    /// The NIC whose progress thread this is.
+    static PROGRESSES: Cell<Option<NicId>> = const { Cell::new(None) };
 }
 
-/// Reports that this thread calls handlers, so that a function of the library is called by one.
-pub fn is_handler() -> bool {
-    IS_PROGRESS_THREAD.get()
+/// Returns the NIC whose handlers this thread calls, so that a function of the library is called by one of them.
+pub fn handler_of() -> Option<NicId> {
+    PROGRESSES.get()
 }
 
 fn run(id: NicId, wakeup: &Wakeup) {
-    IS_PROGRESS_THREAD.set(true);
+    PROGRESSES.set(Some(id));
     let mut seen = None;
     loop {
         while let Some(call) = nic::next_callback(id) {

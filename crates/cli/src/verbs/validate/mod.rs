@@ -130,7 +130,7 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     measuring.launches = measuring.launches.saturating_mul(method.grids.len() as u16);
     let page = method.page(args);
     let sink = Sink::open(&args.output)?;
-    let (began, max_time) = (Instant::now(), measuring.max_time);
+    let max_time = measuring.max_time;
     if !args.over.takes_dials() && measuring.launcher.is_some() {
         // The plain programs have the other half.
         measuring.max_time /= 2;
@@ -145,6 +145,8 @@ pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
         args.measuring.launcher.as_ref().map(|launcher| Plain::new(launcher, &args.route)).transpose()?;
     let apparatus = Apparatus::prepare(&page, args.route.provider())?;
     campaign.put(&apparatus.variables());
+    // A launcher may have waited in a queue before.
+    let began = Instant::now();
     let mut record = campaign.run()?;
     let ledger = Ledger::of(&apparatus.accounts()?);
     let was_ever_in_force = !ledger.ranks.is_empty() && ledger.is_silent().is_none();
