@@ -222,7 +222,10 @@ impl<L: Links> Engine<L> {
                         self.links.give_back(peer, buffer);
                         let state = self.peer(peer);
                         state.owed = state.owed.saturating_add(1);
-                        if !is_sound {
+                        // A peer that waits for credits has no more on their way. One that does not could ask for answers
+                        // without end, which are kept until it takes them.
+                        let waits = state.owed <= 2 * RECEIVES;
+                        if !(is_sound && waits) {
                             self.lose(peer);
                         } else if self.peer(peer).is_owed_much() {
                             self.list(peer);

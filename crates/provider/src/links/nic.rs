@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 pub const WAITS: usize = 64;
 /// Most bytes of one RDMA write.
 const LONGEST_WRITE: u32 = 1 << 20;
+/// Most segments of memory that peers may write at once. A provider registers twice as many: the others are for its own writes.
+const MOST_WINDOW_PARTS: usize = 1 << 15;
 /// Time for RDMA writes to end whose memory the program takes away.
 const WRITES_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of VIs with the latest messages that every look includes.
@@ -97,6 +99,8 @@ pub struct Nic {
     answer_timeout: Option<Duration>,
     /// Whether peers write long messages by RDMA. Within a host the system copies them.
     has_windows: bool,
+    /// The segments of memory that peers may write now.
+    window_parts: usize,
     /// Whether the message layer acknowledges, and the VI is unreliable.
     has_acks: bool,
     /// Whether an acknowledgement has come since the caller asked.
@@ -131,6 +135,7 @@ impl Nic {
             looks_at_all: false,
             answer_timeout,
             has_windows: switches.copying == Copying::Direct && switches.acks == Acks::None && is_udp,
+            window_parts: 0,
             has_acks: switches.acks == Acks::Explicit,
             is_news: false,
         };
@@ -277,7 +282,7 @@ impl Nic {
 
     /// Lets peers write memory. Returns `None` if they cannot.
     pub fn open_window(&mut self, memory: &Memory) -> Option<Window> {
-        if !self.has_windows {
+        if !self.has_windows || self.window_parts >= MOST_WINDOW_PARTS {
             return None;
         }
         let mut window = Window::default();
@@ -287,6 +292,7 @@ impl Nic {
                 return None;
             };
             window.parts.push(WindowPart { segment: *segment, handle: handle.0.into() });
+            self.window_parts += 1;
         }
         (!window.parts.is_empty()).then_some(window)
     }
@@ -295,6 +301,7 @@ impl Nic {
     pub fn close_window(&mut self, window: &Window) {
         for part in &window.parts {
             release(&mut self.provider, part.segment.address, part.handle as u32);
+            self.window_parts = self.window_parts.saturating_sub(1);
         }
     }
 
@@ -383,7 +390,6 @@ impl Nic {
         let others = self.connected.len() - recent;
         let looked_at = if self.looks_at_all { others } else { others.min(OTHERS) };
         let begin = self.turn;
-        self.turn = (begin + looked_at) % others.max(1);
         let in_turn = |nth: usize| recent + (begin + nth) % others;
         // The next message is likely of a recent peer. After some messages the others come first, and of the
         // recent ones the one whose message is the oldest.
@@ -395,6 +401,10 @@ impl Nic {
                 true if nth < looked_at => in_turn(nth),
                 true => recent - 1 - (nth - looked_at),
             };
+            if place >= recent {
+                // The next look goes on behind those that this one reaches.
+                self.turn = (place - recent + 1) % others;
+            }
             let vi = self.connected[place];
             let Ok(Some(Completed { at, completion })) = self.provider.done(vi, Side::Receive) else {
                 continue;

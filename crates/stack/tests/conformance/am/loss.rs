@@ -141,6 +141,8 @@ pub fn a_peer_that_was_stopped_for_less_goes_on(transport: &Transport) {
 /// A program that does not poll for a while does not see what its peer does. That time does not count
 /// towards the peer timeout.
 pub fn time_without_polls_is_not_the_silence_of_a_peer(transport: &Transport) {
+    // Long enough for a message of which a few transmissions in a row are lost.
+    const PEER_TIMEOUT: Duration = Duration::from_millis(1200);
     let (mut a, mut b) = (endpoint(transport, 8, PEER_TIMEOUT), endpoint(transport, 8, PEER_TIMEOUT));
     let (to_b, to_a) = connect(transport.wire, &mut a, &mut b);
     let (mut at_a, mut at_b) = (Seen::default(), Seen::default());
@@ -149,7 +151,7 @@ pub fn time_without_polls_is_not_the_silence_of_a_peer(transport: &Transport) {
         // pause, and in the other it comes a moment later.
         std::thread::sleep(PEER_TIMEOUT + Duration::from_millis(100));
         a.try_request(to_b, ASK, [round]).unwrap();
-        poll_for(&mut a, &mut at_a, PEER_TIMEOUT / 10);
+        poll_for(&mut a, &mut at_a, Duration::from_millis(40));
         b.poll(&mut at_b).unwrap();
         if round == 1 {
             b.try_request(to_a, ASK, [round]).unwrap();
