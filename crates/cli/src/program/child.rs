@@ -53,8 +53,8 @@ pub struct Ended {
 }
 
 /// Waits for the program of a run to end. Passes a signal to this command on to the program as SIGTERM, and a later one as
-/// SIGKILL. Ends the processes that the program leaves behind, and removes its files in shared memory. A program that does not end within `limit`, if
-/// there is one, is ended, which is an error.
+/// SIGKILL. Ends the processes that the program leaves behind, and removes its files in shared memory. A program that does
+/// not end within `limit`, if there is one, is ended, which is an error.
 pub fn wait(
     mut child: Child,
     run: &GuardedFolder,

@@ -50,11 +50,10 @@ impl<'a> Leftovers<'a> {
         self.files.add(self.run.shared_files());
     }
 
-    /// Removes the files that no process uses, after the program's end. A launcher may end before its ranks.
+    /// Removes the files that no process uses, after the end of the run's processes.
     pub fn remove(mut self) {
         self.note();
         if self.files.any_is_left() {
-            self.run.await_end(|| true);
             thread::sleep(SETTLES_WITHIN);
             self.files.remove_unused();
         }

@@ -208,11 +208,12 @@ pub fn check_writable(file: &Path) -> Result<(), Fault> {
         // To open a pipe would wait for its reader, and to close it would end the reader's input.
         return Ok(());
     }
-    if file.exists() || descriptor(file).is_some() {
+    let is_descriptor = descriptor(file).is_some();
+    if is_descriptor || file.exists() {
         // A file without write permission must not be replaced either.
         OpenOptions::new().append(true).open(file).map_err(|error| bad(&error))?;
     }
-    if descriptor(file).is_some() {
+    if is_descriptor {
         return Ok(());
     }
     let file = behind_links(file);

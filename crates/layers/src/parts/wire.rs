@@ -369,7 +369,7 @@ impl Asking {
         }
         order.store(ANSWER, Ordering::Release);
         // The clock is taken off once, as for a run that reads it once.
-        let surplus = clock * (count - 1) / count.max(1);
+        let surplus = clock * count.saturating_sub(1) / count.max(1);
         Ok([sending, receiving].map(|ticks: u64| ticks.saturating_sub(surplus)))
     }
 }
