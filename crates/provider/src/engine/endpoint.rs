@@ -85,6 +85,46 @@ pub struct Endpoint {
     pub claimed: FxHashMap<usize, Unexpected>,
 }
 
+/// The endpoints of a process, by number. A number that was given back is given again after all others: messages to the
+/// closed endpoint may be under way, and a peer may not know that it is closed.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    places: Vec<Option<Endpoint>>,
+    /// The number that is given next, unless it is in use.
+    next: u16,
+}
+
+impl Endpoints {
+    /// Adds an endpoint. Returns its number; `None` if all numbers are in use.
+    pub fn insert(&mut self, endpoint: Endpoint) -> Option<u16> {
+        // The highest number stands for no endpoint.
+        let mut numbers = (self.next..u16::MAX).chain(0..self.next);
+        let number = numbers.find(|number| self.get(*number).is_none())?;
+        if self.places.len() <= number.into() {
+            self.places.resize_with(usize::from(number) + 1, || None);
+        }
+        self.places[usize::from(number)] = Some(endpoint);
+        self.next = number + 1;
+        Some(number)
+    }
+
+    pub fn get(&self, number: u16) -> Option<&Endpoint> {
+        self.places.get(usize::from(number))?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, number: u16) -> Option<&mut Endpoint> {
+        self.places.get_mut(usize::from(number))?.as_mut()
+    }
+
+    pub fn remove(&mut self, number: u16) -> Option<Endpoint> {
+        self.places.get_mut(usize::from(number))?.take()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        self.places.iter().flatten()
+    }
+}
+
 impl Endpoint {
     pub fn matcher(&mut self, is_tagged: bool) -> &mut Matcher<Receive, Unexpected> {
         if is_tagged { &mut self.tagged } else { &mut self.untagged }

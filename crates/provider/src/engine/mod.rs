@@ -48,7 +48,7 @@ pub use sending::{Send, Target, Until, Wants};
 use crate::frame::{Header, Kind};
 use crate::memory::{Memory, Window};
 use bound::Bound;
-use endpoint::{Arrival, Unexpected};
+use endpoint::{Arrival, Endpoints, Unexpected};
 use peer::{Origin, Peer};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -146,7 +146,7 @@ pub struct Engine<L> {
     /// The completion queues and counters.
     pub completions: Completions,
     /// The endpoints, by number.
-    pub endpoints: Slab<Endpoint>,
+    pub endpoints: Endpoints,
     /// Memory that peers may access, by key.
     pub regions: FxHashMap<u64, Region>,
     peers: Vec<Peer>,
@@ -174,7 +174,7 @@ impl<L: Links> Engine<L> {
         Self {
             links,
             completions: Completions::default(),
-            endpoints: Slab::new(),
+            endpoints: Endpoints::default(),
             regions: FxHashMap::default(),
             peers: Vec::new(),
             busy: VecDeque::new(),
@@ -445,7 +445,7 @@ impl<L: Links> Engine<L> {
     /// Closes an endpoint. What peers still send to it is refused.
     pub fn close(&mut self, endpoint: u16) {
         self.pull_all();
-        let Some(mut closed) = self.endpoints.try_remove(endpoint.into()) else { return };
+        let Some(mut closed) = self.endpoints.remove(endpoint) else { return };
         for Unexpected { arrival, body } in closed.take_messages() {
             self.answer_taken(arrival.peer, &body, Some(Failure::NoEndpoint));
         }
@@ -490,14 +490,14 @@ impl<L: Links> Engine<L> {
 
     /// Reports the end of an operation.
     fn report(&mut self, endpoint: u16, op: Op, completion: Completion, is_reported: bool) {
-        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint.into()) {
+        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint) {
             self.completions.report(reports, op, Completion { endpoint, ..completion }, is_reported);
         }
     }
 
     /// Reports the outcome of a look for messages, which is no receive.
     pub fn report_look(&mut self, endpoint: u16, completion: Completion) {
-        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint.into()) {
+        if let Some(Endpoint { reports, .. }) = self.endpoints.get(endpoint) {
             self.completions.push(reports, Op::Receive, Completion { endpoint, ..completion });
         }
     }

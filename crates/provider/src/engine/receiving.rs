@@ -1,6 +1,6 @@
 //! Messages that the program receives.
 
-use super::endpoint::{Arrival, Body, Buffer, Receive, Unexpected};
+use super::endpoint::{Arrival, Body, Buffer, Endpoint, Receive, Unexpected};
 use super::{
     Completion, Copied, Engine, Failure, Landing, Links, Op, PeerNo, Refused, Role, Transfer, source,
 };
@@ -75,7 +75,7 @@ impl<L: Links> Engine<L> {
     /// Returns an error if the endpoint does not exist.
     pub fn receive(&mut self, endpoint: u16, posting: Posting) -> Result<(), Refused> {
         let Posting { wanted, is_tagged, memory, context, is_reported, is_of_several } = posting;
-        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        let state = self.endpoints.get_mut(endpoint).ok_or(Refused::NoEndpoint)?;
         if !is_of_several {
             return self.receive_once(
                 endpoint,
@@ -86,7 +86,7 @@ impl<L: Links> Engine<L> {
         }
         let buffer = Buffer { memory, context, is_reported, used: 0, pending: 0, is_full: false };
         let number = state.buffers.insert(buffer);
-        while let Some(state) = self.endpoints.get_mut(endpoint.into())
+        while let Some(state) = self.endpoints.get_mut(endpoint)
             && state.buffers.get(number).is_some_and(|buffer| !buffer.is_full)
         {
             let Some(id) = state.matcher(is_tagged).find_message(&wanted) else {
@@ -106,7 +106,7 @@ impl<L: Links> Engine<L> {
         is_tagged: bool,
         mut receive: Receive,
     ) -> Result<(), Refused> {
-        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        let state = self.endpoints.get_mut(endpoint).ok_or(Refused::NoEndpoint)?;
         let matcher = state.matcher(is_tagged);
         match matcher.find_message(wanted) {
             None => drop(matcher.post(*wanted, receive)),
@@ -129,7 +129,7 @@ impl<L: Links> Engine<L> {
         is_tagged: bool,
         is_claimed: Option<usize>,
     ) -> Result<Option<Arrival>, Refused> {
-        let state = self.endpoints.get_mut(endpoint.into()).ok_or(Refused::NoEndpoint)?;
+        let state = self.endpoints.get_mut(endpoint).ok_or(Refused::NoEndpoint)?;
         let matcher = state.matcher(is_tagged);
         let Some(id) = matcher.find_message(wanted) else { return Ok(None) };
         let arrival = matcher.message(id).arrival;
@@ -148,7 +148,7 @@ impl<L: Links> Engine<L> {
         context: usize,
         is_reported: bool,
     ) -> bool {
-        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
+        let Some(state) = self.endpoints.get_mut(endpoint) else { return false };
         let Some(message) = state.claimed.remove(&context) else { return false };
         self.place(endpoint, &mut Receive::Once { memory, context, is_reported }, message);
         true
@@ -162,7 +162,7 @@ impl<L: Links> Engine<L> {
         is_tagged: bool,
         is_claimed: Option<usize>,
     ) -> Option<Arrival> {
-        let state = self.endpoints.get_mut(endpoint.into())?;
+        let state = self.endpoints.get_mut(endpoint)?;
         let Unexpected { arrival, body } = if let Some(context) = is_claimed {
             state.claimed.remove(&context)?
         } else {
@@ -177,7 +177,7 @@ impl<L: Links> Engine<L> {
     /// Cancels a posted receive, if it is still posted. Returns whether it was. If messages still come into its buffer, the
     /// last of them reports its end.
     pub fn cancel(&mut self, endpoint: u16, context: usize) -> bool {
-        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return false };
+        let Some(state) = self.endpoints.get_mut(endpoint) else { return false };
         let Some((receive, is_tagged)) = state.unpost(context) else { return false };
         let mut flags = abi::RECV | if is_tagged { abi::TAGGED } else { abi::MSG };
         if let Receive::Several(number) = receive {
@@ -195,7 +195,7 @@ impl<L: Links> Engine<L> {
     }
 
     pub(super) fn on_message(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) {
-        let failure = (!self.endpoints.contains(header.to.into())).then_some(Failure::NoEndpoint);
+        let failure = self.endpoints.get(header.to).is_none().then_some(Failure::NoEndpoint);
         let awaited = header.has(IS_AWAITED).then_some(header.transfer);
         let is_until_matched = header.has(UNTIL_MATCHED) && failure.is_none();
         if let Some(transfer) = awaited.filter(|_| !is_until_matched) {
@@ -203,17 +203,17 @@ impl<L: Links> Engine<L> {
         }
         let awaited = awaited.filter(|_| is_until_matched);
         let arrival = Arrival { len: payload.len(), ..Arrival::of(peer, header) };
-        let Some(state) = self.endpoints.get_mut(header.to.into()) else { return };
+        let Some(state) = self.endpoints.get_mut(header.to) else { return };
         let matcher = state.matcher(arrival.is_tagged);
         let Some(id) = matcher.find_receive(&arrival.envelope()) else {
             let body = Body::Here(self.unexpected.keep(payload), awaited);
             matcher.keep(arrival.envelope(), Unexpected { arrival, body });
             return self.hold(peer);
         };
+        let landing = land(state, arrival, id);
         if let Some(transfer) = awaited {
             self.answer_done(peer, transfer, None);
         }
-        let landing = self.land(header.to, arrival, id);
         let len = landing.memory().write(0, payload);
         self.landed(header.to, landing, len, None);
     }
@@ -221,7 +221,7 @@ impl<L: Links> Engine<L> {
     pub(super) fn on_offer(&mut self, peer: PeerNo, header: &Header, payload: &[u8]) -> bool {
         let Some(segments) = parse_segments(payload) else { return false };
         let arrival = Arrival::of(peer, header);
-        let Some(state) = self.endpoints.get_mut(header.to.into()) else {
+        let Some(state) = self.endpoints.get_mut(header.to) else {
             self.answer_done(peer, header.transfer, Some(Failure::NoEndpoint));
             return true;
         };
@@ -230,7 +230,7 @@ impl<L: Links> Engine<L> {
         match matcher.find_receive(&arrival.envelope()) {
             None => drop(matcher.keep(arrival.envelope(), Unexpected { arrival, body })),
             Some(id) => {
-                let landing = self.land(header.to, arrival, id);
+                let landing = land(state, arrival, id);
                 self.bring(header.to, landing, body);
             }
         }
@@ -244,25 +244,10 @@ impl<L: Links> Engine<L> {
         }
     }
 
-    /// Returns the landing of a message at a posted receive, which is taken away unless it takes more.
-    fn land(&mut self, endpoint: u16, arrival: Arrival, id: ReceiveId) -> Landing {
-        let state = &mut self.endpoints[endpoint.into()];
-        let matcher = if arrival.is_tagged { &mut state.tagged } else { &mut state.untagged };
-        let landing = reserve(&mut state.buffers, state.least_room, matcher.receive(id), arrival);
-        let is_done = match &landing {
-            Landing::Receive { buffer: Some(number), .. } => state.buffers[*number].is_full,
-            _ => true,
-        };
-        if is_done {
-            matcher.take_receive(id);
-        }
-        landing
-    }
-
     /// Gives an unexpected message to a receive.
     fn place(&mut self, endpoint: u16, receive: &mut Receive, message: Unexpected) {
         let Unexpected { arrival, body } = message;
-        let Some(state) = self.endpoints.get_mut(endpoint.into()) else { return };
+        let Some(state) = self.endpoints.get_mut(endpoint) else { return };
         let landing = reserve(&mut state.buffers, state.least_room, receive, arrival);
         self.bring(endpoint, landing, body);
     }
@@ -360,7 +345,7 @@ impl<L: Links> Engine<L> {
         let truncated = (missing > 0).then_some(Failure::Truncated);
         completion.failure = failure.or(truncated).map(|failure| (failure, missing));
         if let Some(number) = buffer
-            && let Some(state) = self.endpoints.get_mut(endpoint.into())
+            && let Some(state) = self.endpoints.get_mut(endpoint)
             && let Some(several) = state.buffers.get_mut(number)
         {
             several.pending -= 1;
@@ -372,6 +357,20 @@ impl<L: Links> Engine<L> {
         }
         self.report(endpoint, Op::Receive, completion, is_reported);
     }
+}
+
+/// Returns the landing of a message at a posted receive, which is taken away unless it takes more.
+fn land(state: &mut Endpoint, arrival: Arrival, id: ReceiveId) -> Landing {
+    let matcher = if arrival.is_tagged { &mut state.tagged } else { &mut state.untagged };
+    let landing = reserve(&mut state.buffers, state.least_room, matcher.receive(id), arrival);
+    let is_done = match &landing {
+        Landing::Receive { buffer: Some(number), .. } => state.buffers[*number].is_full,
+        _ => true,
+    };
+    if is_done {
+        matcher.take_receive(id);
+    }
+    landing
 }
 
 /// Reserves the memory of a receive for a message.

@@ -112,8 +112,9 @@ impl ViLinks {
             }
             // The peer has asked as well, and that connection is used.
             Err(_) if other.is_some() => self.nic(wire).destroy(vi),
-            Err(ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected)
-                if wire == Wire::Shm && process.may_exist()
+            // A process that exists will wait for requests again. A lack of room, here or there, may last.
+            Err(why @ (ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected))
+                if why == ConnectError::NoMatch && wire == Wire::Shm && process.may_exist()
                     || refused.is_none_or(|refused| refused.elapsed() < self.refusal_timeout(wire)) =>
             {
                 let refused = refused.or(Some(Instant::now()));

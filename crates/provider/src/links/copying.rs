@@ -70,6 +70,8 @@ fn copy(
                         Segment { address: there.address + copied as u64, len: there.len - copied as u64 };
                 }
                 Err(Errno::ESRCH) => return Copied::Ended,
+                // What was permitted before is no more.
+                Err(Errno::EPERM | Errno::ENOSYS) => return Copied::NotHere,
                 Ok(_) | Err(_) => return Copied::Failed,
             }
         }
@@ -116,6 +118,20 @@ mod tests {
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         assert_eq!(pull(ended.id(), &[segment(&[1; 8])], &memory), Copied::Ended);
+    }
+
+    /// A process may forbid others to read its memory when copies have begun (prctl(2), PR_SET_DUMPABLE).
+    #[test]
+    fn what_the_system_forbids_travels_in_messages() {
+        let bytes = [0; 8];
+        // SAFETY: the memory outlives the call, which does not use it.
+        let memory = unsafe { Memory::new([segment(&bytes)]) };
+        let mut calls = 0;
+        let copied = copy(&[segment(&bytes)], &memory, |_, _| {
+            calls += 1;
+            if calls == 1 { Ok(5) } else { Err(Errno::EPERM) }
+        });
+        assert_eq!((copied, calls), (Copied::NotHere, 2));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use netdyno_stack::vi::{OpenError, UdpOptions, ViHandle, WireKind};
 use nic::{Buffer, Nic, NicEvent};
 use rustc_hash::FxHashMap;
 use rustix::io;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use settings::{Copying, SettingError, Wire, faults, host, mark, own_address, udp_timeout};
 use sleep::Sleep;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -37,9 +38,12 @@ const CALLS: u32 = 8192;
 const CALLS_ASKING: u32 = 32;
 /// Time between two looks of a process that finds no messages.
 const LOOK_PERIOD: Duration = Duration::from_millis(1);
-/// Time in which a process is asked again that refuses and that the system does not know. It may be in another
-/// namespace.
+/// Time in which a process is asked again that refuses and that the system does not know, which may be in another
+/// namespace; and in which room may be found for a connection.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of descriptors that a process wants. Not without limit: some programs close every one that they might have.
+const DESCRIPTORS: u64 = 1 << 16;
+
 /// Why the connections of a process cannot be opened.
 #[derive(Debug, Error)]
 pub enum LinksError {
@@ -175,6 +179,7 @@ impl ViLinks {
             udp: [0; 18],
         };
         let timeout = udp_timeout()?;
+        allow_descriptors();
         let shm = Nic::open(WireKind::Shm, &process.discriminator(), None, switches)?;
         let udp = open_udp(SocketAddr::new(own_address()?, 0), &process, (timeout, switches))?;
         process.udp = Process::udp_of(&udp.host());
@@ -471,17 +476,11 @@ impl Links for ViLinks {
     }
 
     fn pull(&mut self, peer: PeerNo, from: &[Segment], to: &Memory) -> Copied {
-        match self.copies(peer) {
-            None => Copied::NotHere,
-            Some(pid) => copying::pull(pid, from, to),
-        }
+        self.copy(peer, |pid| copying::pull(pid, from, to))
     }
 
     fn push(&mut self, peer: PeerNo, from: &Memory, to: &[Segment]) -> Copied {
-        match self.copies(peer) {
-            None => Copied::NotHere,
-            Some(pid) => copying::push(pid, from, to),
-        }
+        self.copy(peer, |pid| copying::push(pid, from, to))
     }
 
     fn open_window(&mut self, peer: PeerNo, memory: &Memory) -> Option<Window> {
@@ -507,12 +506,31 @@ impl Links for ViLinks {
 }
 
 impl ViLinks {
+    /// Copies, if the system does that between the two processes.
+    fn copy(&mut self, peer: PeerNo, copy: impl FnOnce(u32) -> Copied) -> Copied {
+        let copied = self.copies(peer).map_or(Copied::NotHere, copy);
+        if copied == Copied::NotHere {
+            self.links[peer].copies = Some(false);
+        }
+        copied
+    }
+
     /// Returns the process id of a peer, if the system copies between its memory and this process's.
     fn copies(&mut self, peer: PeerNo) -> Option<u32> {
         let Link { process, wire, copies, .. } = &mut self.links[peer];
         let is_wanted = *wire == Wire::Shm && self.switches.copying == Copying::Direct;
         let is_allowed = || is_wanted && copying::is_allowed(process);
         copies.get_or_insert_with(is_allowed).then_some(process.pid)
+    }
+}
+
+/// Lets this process have more descriptors, as far as its hard limit allows. Each peer on this host takes several.
+fn allow_descriptors() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(u64::MAX).min(DESCRIPTORS);
+    if current.is_some_and(|current| current < wanted) {
+        // With the limit as it is there are fewer peers.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }
 

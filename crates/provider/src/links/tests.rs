@@ -229,6 +229,36 @@ fn a_process_that_is_not_there_is_lost_at_last() {
     links.end(peer);
 }
 
+/// A process without free descriptors gets an error, and does not ask for ever.
+#[test]
+fn a_peer_for_whom_there_is_no_descriptor_is_lost() {
+    // The limit is the process's, and the other tests need descriptors.
+    const CHILD: &str = "NETDYNO_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let name = "links::tests::a_peer_for_whom_there_is_no_descriptor_is_lost";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        assert!(child.args(["--exact", name]).env(CHILD, "1").status().unwrap().success());
+        return;
+    }
+    rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(40), maximum: Some(200) }).unwrap();
+    let mut links = pair(false);
+    assert_eq!(getrlimit(Resource::Nofile).current, Some(200));
+    let process = *links[1].process();
+    let peer = links[0].peer(&process);
+    let taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    assert!(!links[0].try_send(peer, &Header::new(Kind::Done).encode(), Payload::Bytes(&[])));
+    wait(&mut links, |end, event, _| matches!(event, LinkEvent::Lost(lost) if lost == peer).then_some(end));
+    drop(taken);
+    // Another peer can be reached once there are descriptors again.
+    let mut third = ViLinks::open().unwrap();
+    let process = *third.process();
+    let peer = links[0].peer(&process);
+    let until = Instant::now() + WITHIN;
+    while !links[0].try_send(peer, &Header::new(Kind::Done).encode(), Payload::Bytes(&[])) {
+        assert!(look(&mut links[0]).is_none() && look(&mut third).is_none() && Instant::now() < until);
+    }
+}
+
 /// A process of another host that has the nonce of a process of this host.
 #[test]
 fn nobody_takes_the_place_of_a_known_peer() {

@@ -204,8 +204,7 @@ impl State {
     }
 
     fn check_unbound(&self, is_bound: impl Fn(&Reports) -> bool) -> Result<(), Errno> {
-        let mut all = self.engine.endpoints.iter();
-        free_unless(all.any(|(_, endpoint)| is_bound(&endpoint.reports)))
+        free_unless(self.engine.endpoints.iter().any(|endpoint| is_bound(&endpoint.reports)))
     }
 
     /// Returns an error if an endpoint is bound to the address vector of this number.

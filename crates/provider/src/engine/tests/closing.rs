@@ -11,8 +11,8 @@ fn a_closed_endpoint_leaves_memory_alone() {
             let mut engines = pair(Copied::NotHere, 5);
             let (mut sent, mut got) = (vec![1; LONG], vec![0; LONG]);
             // The endpoint that is closed is another one of its engine half of the time.
-            let reports = engines[closed].endpoints[0].reports;
-            engines[closed].endpoints.insert(Endpoint { reports, ..Endpoint::default() });
+            let reports = engines[closed].endpoints.get(0).unwrap().reports;
+            engines[closed].endpoints.insert(Endpoint { reports, ..Endpoint::default() }).unwrap();
             let place = memory(&mut got);
             engines[1].receive(0, posting(ANY, place.clone(), 5)).unwrap();
             engines[0].send(0, message(9, memory(&mut sent), 1, REPORTED)).unwrap();
@@ -85,6 +85,26 @@ fn offers_that_nobody_took_are_answered_when_the_endpoint_closes() {
     let done = completions(&mut engines[0]);
     assert_eq!(done.len(), 3);
     assert!(done.iter().all(|done| done.failure == Some((Failure::NoEndpoint, 0))));
+}
+
+/// A peer that does not know of the end of an endpoint sends no message to the next one.
+#[test]
+fn the_number_of_a_closed_endpoint_is_the_last_to_be_given_again() {
+    let mut engines = pair(Copied::NotHere, 0);
+    engines[1].close(0);
+    let reports = engines[0].endpoints.get(0).unwrap().reports;
+    let next = engines[1].endpoints.insert(Endpoint { reports, ..Endpoint::default() }).unwrap();
+    engines[0].send(0, message(9, memory(&mut vec![1; 2 * PAYLOAD]), 1, REPORTED)).unwrap();
+    settle(&mut engines);
+    assert_eq!(completions(&mut engines[0])[0].failure, Some((Failure::NoEndpoint, 0)));
+    assert!(engines[1].endpoints.get_mut(next).unwrap().untagged.find_message(&ANY).is_none());
+    let all = u32::from(u16::MAX);
+    let others: Vec<_> =
+        (1..all).map(|_| engines[1].endpoints.insert(Endpoint::default()).unwrap()).collect();
+    assert_eq!((next, others.last()), (1, Some(&0)));
+    assert_eq!(engines[1].endpoints.insert(Endpoint::default()), None);
+    engines[1].close(7);
+    assert_eq!(engines[1].endpoints.insert(Endpoint::default()), Some(7));
 }
 
 #[test]

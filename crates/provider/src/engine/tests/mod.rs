@@ -129,7 +129,7 @@ fn pair_with_windows(copied: Copied, refuses: u32, has_windows: bool) -> [Engine
         let queue = engine.completions.queues.insert(Default::default());
         let counter = engine.completions.counters.insert(Default::default());
         let reports = Reports { queues: [Some(queue); OPS], counters: [Some(counter); OPS] };
-        engine.endpoints.insert(Endpoint { reports, ..Endpoint::default() });
+        engine.endpoints.insert(Endpoint { reports, ..Endpoint::default() }).unwrap();
         engine
     })
 }
@@ -383,7 +383,7 @@ fn a_message_that_is_too_long_is_truncated() {
 fn a_buffer_of_several_is_filled_and_released_once() {
     let mut engines = pair(Copied::NotHere, 0);
     let mut got = vec![0; 3 * PAYLOAD];
-    engines[1].endpoints[0].least_room = PAYLOAD;
+    engines[1].endpoints.get_mut(0).unwrap().least_room = PAYLOAD;
     let posted = Posting { is_tagged: false, is_of_several: true, ..posting(ANY, memory(&mut got), 5) };
     // The first two arrive before the buffer is there.
     let mut sent: Vec<Vec<u8>> = [100, PAYLOAD + 50, PAYLOAD, 10].map(|len| pattern(len, len)).into();
@@ -406,13 +406,8 @@ fn a_buffer_of_several_is_filled_and_released_once() {
     for ((at, len), sent) in parts.iter().zip(&sent) {
         assert_eq!(got[*at..at + len], sent[..]);
     }
-    assert_eq!(
-        (
-            engines[1].endpoints[0].untagged.find_message(&ANY).is_some(),
-            engines[1].endpoints[0].buffers.len()
-        ),
-        (true, 0)
-    );
+    let endpoint = engines[1].endpoints.get_mut(0).unwrap();
+    assert_eq!((endpoint.untagged.find_message(&ANY).is_some(), endpoint.buffers.len()), (true, 0));
 }
 
 #[test]

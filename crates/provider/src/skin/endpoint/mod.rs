@@ -89,11 +89,7 @@ pub fn open(shared: Arc<Shared>, info: Option<&Info>, context: Opaque) -> Result
         state.engine.links.serve(served).map_err(|_| Errno(abi::EADDRINUSE))?;
     }
     state.begin_flush_anew();
-    let number = state.engine.endpoints.insert(Endpoint::default());
-    let Ok(number) = u16::try_from(number) else {
-        state.engine.endpoints.remove(number);
-        return Err(Errno(abi::EMFILE));
-    };
+    let number = state.engine.endpoints.insert(Endpoint::default()).ok_or(Errno(abi::EMFILE))?;
     if state.uses.len() <= number.into() {
         state.uses.resize(usize::from(number) + 1, None);
     }
@@ -148,7 +144,7 @@ entries! {
         let State { engine, uses, .. } = &mut *state;
         let used = uses.get_mut(usize::from(endpoint.number)).and_then(Option::as_mut).ok_or(Errno(abi::EBADF))?;
         let Reports { queues, counters } =
-            &mut engine.endpoints.get_mut(endpoint.number.into()).ok_or(Errno(abi::EBADF))?.reports;
+            &mut engine.endpoints.get_mut(endpoint.number).ok_or(Errno(abi::EBADF))?.reports;
         match class {
             abi::CLASS_AV => used.addresses = Some(AvObject::of(to)?.number),
             abi::CLASS_CQ => {
@@ -179,7 +175,7 @@ entries! {
             if used.addresses.is_none() {
                 return Err(Errno(abi::ENOAV));
             }
-            let reports = state.engine.endpoints.get(endpoint.number.into()).map(|endpoint| &endpoint.reports);
+            let reports = state.engine.endpoints.get(endpoint.number).map(|endpoint| &endpoint.reports);
             let has_reports = reports.is_some_and(|all| all.queues.iter().chain(&all.counters).any(Option::is_some));
             return if has_reports { Ok(0) } else { Err(Errno(abi::ENOCQ)) };
         }
@@ -218,7 +214,7 @@ entries! {
             return Err(Errno(abi::ENOPROTOOPT));
         }
         let mut state = endpoint.shared.lock();
-        let bytes = state.engine.endpoints.get_mut(endpoint.number.into()).ok_or(Errno(abi::EBADF))?.least_room;
+        let bytes = state.engine.endpoints.get_mut(endpoint.number).ok_or(Errno(abi::EBADF))?.least_room;
         if *len < size_of::<usize>() {
             return Err(Errno(abi::ETOOSMALL));
         }
@@ -236,7 +232,7 @@ entries! {
             return Err(Errno(abi::EINVAL));
         }
         let mut state = endpoint.shared.lock();
-        state.engine.endpoints.get_mut(endpoint.number.into()).ok_or(Errno(abi::EBADF))?.least_room =
+        state.engine.endpoints.get_mut(endpoint.number).ok_or(Errno(abi::EBADF))?.least_room =
             value.cast::<usize>().read_unaligned();
         Ok(0)
     }

@@ -112,8 +112,7 @@ impl ShmWire {
             let asked = self.ours.remove(&number).and_then(|ours| ours.asked);
             asked.into_iter().for_each(|conn| self.agent.close(conn));
         }
-        // Without memory for an inbox no request is sent now; the rules repeat the request.
-        let Some(inbox) = self.inbox(number) else { return Ok(()) };
+        let inbox = self.inbox(number).ok_or(ConnectError::TooMany)?;
         let conn = match self.ours.get(&number).and_then(|ours| ours.asked) {
             Some(conn) => conn,
             None => match self.agent.connect(discriminator) {
