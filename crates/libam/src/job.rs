@@ -26,6 +26,8 @@ pub const BARRIER: u64 = 0;
 pub const GATHER: u64 = 1;
 pub const EXIT: u64 = 2;
 pub const HELLO: u64 = 3;
+/// Gatherings between two barriers. No rank gets further ahead of another one, which would have to keep what it is given.
+pub const GATHERINGS_AHEAD: u64 = 64;
 /// The most bytes that a rank gives.
 pub const MOST_GIVEN: u64 = 1 << 30;
 /// Rounds of a barrier among the most ranks.
@@ -98,7 +100,7 @@ pub struct Job {
     pub id: u64,
     pub endpoint: &'static Endpoint,
     pub names: Vec<Name>,
-    pub pmi: RefCell<Option<Pmi>>,
+    pub pmi: Mutex<Option<Pmi>>,
     /// Whether a program has started this rank. It does not see how the process ends.
     pub is_invited: bool,
     /// Messages of other ranks that have come.
@@ -209,6 +211,12 @@ impl Job {
         [code as u64, barriers, complete(&self.gatherings, Meeting::Gathering)]
     }
 
+    /// Returns whether a rank may give something for this gathering: the one under way, or one that may have begun elsewhere.
+    fn may_give(&self, gathering: u64) -> bool {
+        let begun = self.gatherings.get();
+        (begun.saturating_sub(1)..=begun + GATHERINGS_AHEAD).contains(&gathering)
+    }
+
     /// Takes the end of the job that a rank has told. A rank that tells an end of its own takes no other one.
     fn take_end(&self, [code, barriers, gatherings]: End) {
         if self.is_telling.load(Ordering::Relaxed) {
@@ -230,6 +238,11 @@ impl Job {
         HAS_ENDED.store(true, Ordering::Relaxed);
     }
 
+    /// Takes the connection to the launcher out. Dropped, it tells the launcher that this rank has ended.
+    pub fn take_pmi(&self) -> Option<Pmi> {
+        self.pmi.try_lock().ok()?.take()
+    }
+
     /// Ends this rank: calls the callback, empties the output, and tells the launcher. A launcher names the rank that aborts
     /// first, which is the one that has ended the job.
     pub fn leave(&self, code: c_int) {
@@ -243,8 +256,7 @@ impl Job {
         // A launcher that gets an abort may kill this process at once.
         flush_output();
         // A launcher that gets no abort is told the end of this rank, by the drop.
-        let pmi = self.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
-        if let Some(pmi) = pmi.filter(|_| code != 0) {
+        if let Some(pmi) = self.take_pmi().filter(|_| code != 0) {
             if self.ended.get().is_some() {
                 thread::sleep(FOLLOWING);
             }
@@ -270,9 +282,12 @@ pub fn take_control(endpoint: &Endpoint, peer: PeerId, [kind, a, b, c]: Words, b
                 arrived.set(arrived.get() + 1);
             }
         }
-        GATHER if b <= MOST_GIVEN => {
+        GATHER if b <= MOST_GIVEN && job.may_give(a) => {
             let mut given = job.given.borrow_mut();
             let given = given.entry((a, rank)).or_default();
+            if given.len() as u64 + bytes.len() as u64 > b {
+                return;
+            }
             given.extend_from_slice(bytes);
             if given.len() as u64 >= b {
                 job.complete.borrow_mut().insert((a, rank));
@@ -295,6 +310,21 @@ pub fn take_notices(endpoint: &Endpoint) {
             (_, None) => {}
         }
     }
+}
+
+/// Lets all threads know at once what a rank has told by a call: the thread of the job may not poll its bundle.
+pub fn hear(from: &Name, notice: Notice) {
+    let Some(job) = job().filter(|job| !job.is_telling.load(Ordering::Relaxed)) else { return };
+    let Some(rank) = job.names.iter().position(|other| other == from) else { return };
+    let (mut told, when) = (held(&TOLD), Instant::now());
+    match notice {
+        Notice::End([code, ..]) if told.is_none_or(|told| told.left.is_some()) => {
+            *told = Some(Told { code: code as c_int, when, left: None });
+        }
+        Notice::End(_) => {}
+        Notice::Left => drop(told.get_or_insert(Told { code: 1, when, left: Some(rank) })),
+    }
+    HAS_ENDED.store(true, Ordering::Relaxed);
 }
 
 /// Ends this rank if the named endpoint is that of a rank, and the job has ended: a message that such a rank does not take
@@ -375,8 +405,7 @@ pub fn at_exit() {
         job.call_all_with(Notice::Left);
     }
     // A launcher sees the exit code, and is told by the drop that this rank has ended.
-    let pmi = job.pmi.try_borrow_mut().ok().and_then(|mut pmi| pmi.take());
-    if let Some(pmi) = pmi.filter(|_| leaves && job.is_invited) {
+    if let Some(pmi) = job.take_pmi().filter(|_| leaves && job.is_invited) {
         pmi.desert();
     }
 }

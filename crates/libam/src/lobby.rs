@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,10 @@ const GREETING_TIME: Duration = Duration::from_secs(1);
 const OFFER_TIME: Duration = Duration::from_secs(10);
 /// Time for a step of a call that the lobby's thread answers.
 const STEP: Duration = Duration::from_secs(5);
+/// Time for the rest of an answer.
+const REST: Duration = Duration::from_secs(1);
+/// The most calls, and the most notices, that wait for an endpoint.
+const MOST_WAITING: usize = 1 << 16;
 /// Time in which a caller calls again, if the lobby has too many callers.
 const CALL_AGAIN: Duration = Duration::from_secs(15);
 
@@ -76,16 +80,22 @@ pub enum Notice {
     Left,
 }
 
+/// Takes a notice in the thread that serves its caller.
+pub type Hearer = fn(&Name, Notice);
+
 /// The calls for an endpoint that it has not answered yet.
 pub struct Inbox {
     /// `None` once the endpoint was freed.
     calls: Mutex<Option<Vec<Call>>>,
+    /// What ranks have told, the last of each.
     notices: Mutex<Vec<(Name, Notice)>>,
+    /// The endpoint is that of the job. Others take no notices.
+    hearer: OnceLock<Hearer>,
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self { calls: Mutex::new(Some(Vec::new())), notices: Mutex::default() }
+        Self { calls: Mutex::new(Some(Vec::new())), notices: Mutex::default(), hearer: OnceLock::new() }
     }
 }
 
@@ -116,9 +126,25 @@ impl Inbox {
         std::mem::take(&mut *held(&self.notices))
     }
 
-    fn put_notice(&self, from: Name, notice: Notice) {
-        held(&self.notices).push((from, notice));
+    /// Takes notices from now on, as the endpoint of the job. `hearer` is told of each at once, and the thread that polls
+    /// the endpoint takes it later.
+    pub fn hear_notices(&self, hearer: Hearer) {
+        let _ = self.hearer.set(hearer);
+    }
+
+    /// Returns whether the notice was taken.
+    fn put_notice(&self, from: Name, notice: Notice) -> bool {
+        let Some(hearer) = self.hearer.get() else { return false };
+        let mut notices = held(&self.notices);
+        notices.retain(|(other, _)| *other != from);
+        if notices.len() >= MOST_WAITING {
+            return false;
+        }
+        notices.push((from, notice));
         HAS_NEWS.store(true, Ordering::Relaxed);
+        drop(notices);
+        hearer(&from, notice);
+        true
     }
 
     /// Hangs up on all callers, now and later.
@@ -126,8 +152,13 @@ impl Inbox {
         *held(&self.calls) = None;
     }
 
+    /// Keeps a call until it is answered. A caller that calls again has given up before. Hangs up if too many wait.
     fn put(&self, call: Call) {
         if let Some(calls) = &mut *held(&self.calls) {
+            calls.retain(|other| other.from != call.from);
+            if calls.len() >= MOST_WAITING {
+                return;
+            }
             calls.push(call);
             HAS_NEWS.store(true, Ordering::Relaxed);
         }
@@ -262,12 +293,12 @@ impl Lobby {
             END => {
                 let mut end = [[0; 8]; 3];
                 end.iter_mut().try_for_each(|word| offer.read_exact(word))?;
-                inbox.put_notice(from, Notice::End(end.map(u64::from_le_bytes)));
-                return stream.write_all(&[ACCEPTED]);
+                let is_taken = inbox.put_notice(from, Notice::End(end.map(u64::from_le_bytes)));
+                return stream.write_all(&[if is_taken { ACCEPTED } else { REFUSED }]);
             }
             LEFT => {
-                inbox.put_notice(from, Notice::Left);
-                return stream.write_all(&[ACCEPTED]);
+                let is_taken = inbox.put_notice(from, Notice::Left);
+                return stream.write_all(&[if is_taken { ACCEPTED } else { REFUSED }]);
             }
             _ => return stream.write_all(&[REFUSED]),
         };
@@ -338,7 +369,6 @@ impl Calling {
             return Ok(None);
         }
         let host = read_counted(&mut answers)?;
-        stream.set_read_timeout(Some(STEP))?;
         Ok(Some((Self(stream), String::from_utf8_lossy(&host).into_owned())))
     }
 
@@ -382,9 +412,9 @@ impl Calling {
         if answer != [ACCEPTED] {
             return Ok(Some(Vec::new()));
         }
-        // The rest was sent with the first byte.
+        // A correct endpoint has sent the rest with the first byte.
         self.0.set_nonblocking(false)?;
-        read_counted(&mut self.0).map(Some)
+        read_counted(&mut Timed::new(&self.0, REST)).map(Some)
     }
 }
 

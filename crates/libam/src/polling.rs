@@ -1,6 +1,7 @@
 //! Bundles: polling and waiting for their endpoints, and the end of both.
 
 use crate::code::Code;
+use crate::exchange::in_handler;
 use crate::job;
 use crate::lock::{Held, held};
 use crate::objects::token;
@@ -58,9 +59,10 @@ impl Bundle {
     /// Frees the bundle with all its endpoints.
     ///
     /// # Errors
-    /// Returns `InUse` if a handler of one of the endpoints runs.
+    /// Returns `InUse` if a handler of one of the endpoints runs, and `BadArg` if another thread has freed it meanwhile.
     pub fn free(&self) -> Result<(), Refusal> {
         let _held = self.hold()?;
+        self.check_lives()?;
         let endpoints = self.endpoints.borrow().clone();
         // All or none of them.
         endpoints.iter().try_for_each(|endpoint| endpoint.check_unused())?;
@@ -70,13 +72,27 @@ impl Bundle {
         Ok(())
     }
 
+    /// Checks, after a wait for the lock, that no other thread has freed the bundle.
+    ///
+    /// # Errors
+    /// Returns `BadArg` if one has.
+    pub fn check_lives(&self) -> Result<(), Refusal> {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Err(refuse(Code::BadArg, "the bundle was freed"));
+        }
+        Ok(())
+    }
+
     /// Polls all endpoints. Returns the number of messages that were handled.
     ///
     /// # Errors
-    /// Returns `Resource` in a handler.
+    /// Returns `Resource` in a handler, and `BadArg` if another thread has freed the bundle meanwhile.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize, Refusal> {
-        let _held = self.hold()?;
+        let held = self.hold()?;
+        if held.is_some() {
+            self.check_lives()?;
+        }
         match self.only() {
             Some(endpoint) => endpoint.poll(),
             None => self.poll_many(),
@@ -95,6 +111,10 @@ impl Bundle {
 
     #[cold]
     fn poll_many(&self) -> Result<usize, Refusal> {
+        // Without an endpoint, none says so.
+        if self.is_barred() {
+            return Err(in_handler());
+        }
         // A handler may free endpoints, or move them to a bundle of other threads, so that the borrow may not last.
         let endpoints = self.endpoints.borrow().clone();
         endpoints.into_iter().filter(|endpoint| endpoint.is_in(self)).map(Endpoint::poll).sum()
@@ -117,9 +137,7 @@ impl Bundle {
         let [mut nap, longest_nap] = NAPS;
         loop {
             let held = self.hold()?;
-            if self.has_ended.load(Ordering::Relaxed) {
-                return Err(refuse(Code::BadArg, "the bundle was freed"));
-            }
+            self.check_lives()?;
             self.poll()?;
             if self.has_delivered() {
                 return Ok(());

@@ -4,7 +4,9 @@
 
 use crate::code::Code;
 use crate::ending::end_now;
-use crate::job::{BARRIER, Ended, GATHER, HELLO, JOB, Job, Meeting, ROUNDS, at_exit, fail, job};
+use crate::job::{
+    BARRIER, Ended, GATHER, GATHERINGS_AHEAD, HELLO, JOB, Job, Meeting, ROUNDS, at_exit, fail, hear, job,
+};
 use crate::lobby;
 use crate::name::Name;
 use crate::objects::{Bundle, Endpoint};
@@ -19,8 +21,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -142,6 +144,7 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
     lobby::open_at(address).map_err(failed)?;
     let bundle = Bundle::allocate(false);
     let endpoint = Endpoint::allocate(bundle, here)?;
+    endpoint.inbox.hear_notices(hear);
     let token = u64::from_le_bytes(netdyno_host::random::bytes().map_err(failed)?);
     let all = gather(&[&endpoint.name.encode()[..], &token.to_le_bytes()].concat())?;
     let read = |bytes: &Vec<u8>| {
@@ -166,7 +169,7 @@ fn begin(Origin { place, pmi, address, joined }: &mut Origin) -> Result<&'static
         id,
         endpoint,
         names: all.iter().map(|(name, _)| *name).collect(),
-        pmi: RefCell::new(pmi.take()),
+        pmi: Mutex::new(pmi.take()),
         is_invited,
         controls: Cell::new(0),
         barriers: Cell::new(0),
@@ -355,6 +358,9 @@ impl Job {
     fn begin_gathering(&self) -> Result<u64, Refusal> {
         self.check_may_wait()?;
         let nth = self.gatherings.get();
+        if nth > 0 && nth.is_multiple_of(GATHERINGS_AHEAD) {
+            self.barrier()?;
+        }
         self.gatherings.set(nth + 1);
         Ok(nth)
     }

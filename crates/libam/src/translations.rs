@@ -65,7 +65,8 @@ impl Endpoint {
         let entry = Translation { tag, ..self.translation(index)? };
         self.translations.borrow_mut()[index] = Some(entry);
         let mut peers = self.peers.borrow_mut();
-        peers.iter_mut().filter(|peer| peer.translation == Some(index)).for_each(|peer| peer.tag = Some(tag));
+        let those = peers.iter_mut().filter(|peer| peer.translation == Some(index) && peer.tag.is_some());
+        those.for_each(|peer| peer.tag = Some(tag));
         Ok(())
     }
 
@@ -93,6 +94,11 @@ impl Endpoint {
     /// Returns the index of the entry with a name.
     pub fn index_of(&self, name: &Name) -> Option<usize> {
         self.translations.borrow().iter().position(|entry| entry.is_some_and(|entry| entry.name == *name))
+    }
+
+    /// Reports whether exactly one entry has this name.
+    pub fn has_one_entry(&self, name: &Name) -> bool {
+        self.translations.borrow().iter().flatten().filter(|entry| entry.name == *name).count() == 1
     }
 
     fn check_closed(&self) -> Result<(), Refusal> {

@@ -312,6 +312,19 @@ fn a_rank_that_takes_no_message_does_not_keep_the_job_from_ending() {
 }
 
 #[test]
+fn the_job_ends_at_ranks_that_poll_another_bundle() {
+    let library = Library::built();
+    let program = library.compile("elsewhere");
+    for variables in [SHM, UDP] {
+        for how in ["alone", "thread"] {
+            let Ended { end, took, errors, .. } = library.run(&program, 3, &[how], variables);
+            assert_eq!((end.code(), errors.as_str()), (0, ""), "{how}");
+            assert!(took < Duration::from_secs(60), "{how}: {took:?}");
+        }
+    }
+}
+
+#[test]
 fn the_endpoint_of_the_job_may_move() {
     passes("moved_job", &[1, 2, 3]);
 }

@@ -68,6 +68,15 @@ impl Memory {
         Self { segments, len }
     }
 
+    /// Returns memory of one segment.
+    ///
+    /// # Safety
+    /// As for [`Memory::new`].
+    #[inline]
+    pub unsafe fn one(segment: Segment) -> Self {
+        Self { segments: SmallVec::from_buf([segment]), len: segment.len as usize }
+    }
+
     /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len

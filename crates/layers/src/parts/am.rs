@@ -5,7 +5,7 @@ use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, ProtocolSteps, Terms, times, wait_for_carrier};
 use super::wire::WireProbes;
-use super::{Parts, PartsOptions, TOGETHER, lines, ring, wire};
+use super::{MANY, Parts, PartsOptions, TOGETHER, lines, ring, wire};
 use crate::am::echo::{ECHO, EchoMessage, echo, medium_bytes};
 use crate::peer_wait::PEER_TIMEOUT;
 use netdyno_clock::ticks;
@@ -24,6 +24,8 @@ const TAKE: u8 = 1;
 const WINDOW: u32 = 64;
 /// Tries until an acknowledgement is made and taken by one poll each.
 const TRIES: usize = 100;
+/// Requests of a peer that one poll over shared memory handles.
+const REQUESTS_AT_ONCE: f64 = 4.0;
 /// The indices of the servers of the partner.
 const PLAIN: usize = 0;
 const ENDPOINT: usize = 1;
@@ -141,7 +143,13 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let plain = ring::round_trips(&mut parts, &partner, PLAIN, asking);
     let trip = round_trips(&mut parts, &partner, requester);
 
-    let (take, complete) = ((slots.take_credit, 1.0), (slots.complete, 1.0));
+    let find = finding(&mut parts, &ends);
+
+    let (take, complete, find) = ((slots.take_credit, 1.0), (slots.complete, 1.0), (find, 1.0));
+    let dispatch = [(slots.call, 1.0), (slots.read, -1.0)];
+    // Reading a slot includes the look that finds it.
+    let poll = [(probes.in_vain, 1.0), (slots.look, -1.0)];
+    let poll_of_request = poll.map(|(probe, times)| (probe, times / REQUESTS_AT_ONCE));
     // Writing a slot takes a credit, and completes it.
     let write = [(slots.write, 1.0), (slots.take_credit, -1.0), (slots.complete, -1.0)];
     let (read, ledger) = ((slots.read, 1.0), (slots.ledger, 1.0));
@@ -149,25 +157,36 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "send request",
         probes.send,
-        &[("flow control", &[take]), ("write slot", &write)],
+        &[("find peer", &[find]), ("flow control", &[take]), ("write slot", &write)],
     );
     parts.operation(
         Table::Operation,
         "handle request, reply",
         probes.handle_and_reply,
-        &[("read slot", &[read]), ("flow control", &[ledger]), ("write slot", &write)],
+        &[
+            ("poll", &poll_of_request),
+            ("read slot", &[read]),
+            ("dispatch", &dispatch),
+            ("flow control", &[ledger]),
+            ("write slot", &write),
+        ],
     );
     parts.operation(
         Table::Operation,
         "handle request",
         probes.handle,
-        &[("read slot", &[read]), ("flow control", &[ledger])],
+        &[
+            ("poll", &poll_of_request),
+            ("read slot", &[read]),
+            ("dispatch", &dispatch),
+            ("flow control", &[ledger]),
+        ],
     );
     parts.operation(
         Table::Operation,
         "handle reply",
         probes.handle_reply,
-        &[("read slot", &[read]), ("flow control", &[complete])],
+        &[("poll", &poll), ("read slot", &[read]), ("dispatch", &dispatch), ("flow control", &[complete])],
     );
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
     parts.operation(
@@ -187,10 +206,26 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         // Each of the two writes of the plain exchange takes a credit, and completes it.
         &[
             ("plain exchange", &[(plain, 1.0), (slots.take_credit, -2.0), (slots.complete, -2.0)]),
+            ("find peer", &[find]),
             ("flow control", &[take, complete, ledger]),
+            ("dispatch", &times(2.0, &dispatch)),
         ],
     );
     Ok(parts.subject())
+}
+
+/// Adds the run that finds a peer in the table of an endpoint.
+fn finding(parts: &mut Parts, ends: &Ends) -> usize {
+    let ends = Rc::clone(ends);
+    let [find] = parts.run(MANY, ["find peer"], move |count| {
+        let End { endpoint, peer, .. } = &ends.borrow()[0];
+        let began = ticks::now();
+        for _ in 0..count {
+            black_box(endpoint.medium_bytes(black_box(*peer)));
+        }
+        Ok([ticks::now() - began])
+    });
+    find
 }
 
 /// Opens both ends over datagrams.

@@ -138,7 +138,9 @@ impl Endpoint {
 
     fn add_peer(&self, name: Name, id: PeerId) {
         let translation = self.index_of(&name);
-        let tag = translation.and_then(|index| Some(self.translation(index).ok()?.tag));
+        // Of several translations it is not known by which the other endpoint is meant: its replies bear no tag.
+        let only = translation.filter(|_| self.has_one_entry(&name));
+        let tag = only.and_then(|index| Some(self.translation(index).ok()?.tag));
         let mut peers = self.peers.borrow_mut();
         debug_assert_eq!(peers.len(), id.index());
         peers.push(Peer::new(name, id, translation, tag));
@@ -177,6 +179,7 @@ impl Bundle {
     fn answer_further_calls(&self) {
         let endpoints = self.endpoints.borrow().clone();
         for endpoint in endpoints {
+            job::take_notices(endpoint);
             if let Ok(Some(link)) = endpoint.link.try_borrow_mut().as_deref_mut() {
                 endpoint.inbox.take().into_iter().for_each(|call| endpoint.accept(link, call));
             }

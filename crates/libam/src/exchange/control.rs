@@ -2,7 +2,7 @@
 
 use super::CONTROL;
 use crate::code::Code;
-use crate::ending::kill;
+use crate::ending::{flush_output, kill};
 use crate::job::{EXIT, Job, TOLD, fail, has_ended, job};
 use crate::lobby::{Calling, End, Notice};
 use crate::lock::held;
@@ -18,6 +18,8 @@ use std::{io, thread};
 
 /// Time in which a rank that ends the job waits for room to the others.
 const ROOM_TIME: Duration = Duration::from_millis(100);
+/// Time in which the others take the message that the job ends.
+const TAKING_TIME: Duration = Duration::from_millis(100);
 /// Time in which a rank that ends the job calls those that take no message. Those that were told abort the job a second later,
 /// and a launcher names the rank that aborts first.
 const CALLING: Duration = Duration::from_millis(500);
@@ -70,8 +72,8 @@ impl Job {
         kill(code)
     }
 
-    /// Sends the end of the job to all other ranks. Returns those to which it was not sent in time: they have no room, or
-    /// another thread uses the bundle. The lock of the bundle is free then: the program's callback may wait for that thread.
+    /// Sends the end of the job to all other ranks. Returns those that have not got it in time: they have no room or do not
+    /// poll, or another thread uses the bundle. The lock of the bundle is free then: the program's callback may wait for that thread.
     fn send_ends(&self, end: End) -> Vec<usize> {
         let until = Instant::now() + ROOM_TIME;
         let held = loop {
@@ -80,7 +82,33 @@ impl Job {
                 held => break held,
             }
         };
-        self.others().filter(|rank| held.is_none() || !self.sends_end(*rank, end, until)).collect()
+        if held.is_none() {
+            return self.others().collect();
+        }
+        let (sent, mut untold): (Vec<_>, Vec<_>) =
+            self.others().partition(|rank| self.sends_end(*rank, end, until));
+        untold.extend(self.untaken(sent));
+        untold
+    }
+
+    /// Waits until ranks have taken what was sent to them. Returns those that have not in time: they do not poll the bundle
+    /// of the job. Then another thread of theirs has to know.
+    fn untaken(&self, mut ranks: Vec<usize>) -> Vec<usize> {
+        let until = Instant::now() + TAKING_TIME;
+        let Ok(mut link) = self.endpoint.link.try_borrow_mut() else { return ranks };
+        let Some(link) = &mut *link else { return ranks };
+        loop {
+            ranks.retain(|rank| {
+                let peer = self.endpoint.peer_named(&self.names[*rank]);
+                peer.is_some_and(|peer| {
+                    link.in_flight(peer) > 0 && !self.endpoint.peers.borrow()[peer.index()].is_lost
+                })
+            });
+            if ranks.is_empty() || Instant::now() >= until {
+                return ranks;
+            }
+            self.endpoint.poll_while_waiting(link);
+        }
     }
 
     /// Sends the end of the job to a rank, if there is room in time. Returns whether it was sent. A handler cannot send.
@@ -172,6 +200,10 @@ fn end_elsewhere(job: &Job) {
     }
     if let Some(rank) = told.left {
         say(&format!("rank {}: {}", job.rank, has_left(rank, job)));
+    }
+    flush_output();
+    if told.code == 0 {
+        drop(job.take_pmi());
     }
     kill(told.code)
 }

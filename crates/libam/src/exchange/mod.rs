@@ -265,6 +265,6 @@ impl Endpoint {
 }
 
 #[cold]
-fn in_handler() -> Refusal {
+pub fn in_handler() -> Refusal {
     refuse(Code::Resource, "a handler may not do this: it may reply once, to a request")
 }

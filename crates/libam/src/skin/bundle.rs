@@ -64,6 +64,7 @@ unsafe extern "C" fn AM_GetEventMask(bundle: *const Bundle, mask: *mut c_int) ->
         let bundle = unsafe { Bundle::of(bundle) }?;
         let mask = Out::new(mask)?;
         let _held = bundle.hold()?;
+        bundle.check_lives()?;
         // SAFETY: the program has room for a number there.
         unsafe { mask.put(bundle.mask.get() as c_int) };
         Ok(())
@@ -82,6 +83,7 @@ unsafe extern "C" fn AM_SetEventMask(bundle: *const Bundle, mask: c_int) -> c_in
             _ => return Err(refuse(Code::BadArg, "the mask is neither AM_NOEVENTS nor AM_NOTEMPTY")),
         };
         let _held = bundle.hold()?;
+        bundle.check_lives()?;
         bundle.mask.set(mask);
         Ok(())
     })

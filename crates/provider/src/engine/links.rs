@@ -90,9 +90,9 @@ pub trait Links {
     /// Returns the next event.
     fn next(&mut self) -> Option<LinkEvent<Self::Buffer>>;
 
-    /// Called when there is no event: now and then looks for requests and lost peers. Returns the next event.
-    fn idle(&mut self) -> Option<LinkEvent<Self::Buffer>> {
-        None
+    /// Called when there is no event: now and then looks for requests and lost peers. Returns whether it has.
+    fn look_around(&mut self) -> bool {
+        false
     }
 
     /// Returns whether a message that was sent to a peer arrives though this process ends.

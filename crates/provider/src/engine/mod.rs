@@ -211,11 +211,25 @@ impl<L: Links> Engine<L> {
 
     /// Handles what has arrived, and sends what waits. Returns whether there was anything.
     pub fn progress(&mut self) -> bool {
+        let is_any = self.handle_events();
+        // Without messages it is time to look for new peers.
+        let is_any = is_any || self.links.look_around() && self.handle_events();
+        self.go_on(is_any)
+    }
+
+    /// As [`Engine::progress`], right after it: looks for new peers no sooner than that does.
+    pub fn progress_again(&mut self) -> bool {
+        let is_any = self.handle_events();
+        self.go_on(is_any)
+    }
+
+    /// Handles events. Returns whether there were any.
+    fn handle_events(&mut self) -> bool {
         let mut is_any = false;
         for _ in 0..AT_ONCE {
             if let Some(bytes) = self.own.pop_front() {
                 self.take(SELF, &bytes);
-            } else if let Some(event) = self.next_event(is_any) {
+            } else if let Some(event) = self.links.next() {
                 match event {
                     LinkEvent::Message(peer, buffer) => {
                         let is_sound = self.peer(peer).is_lost || self.take(peer, &buffer);
@@ -238,6 +252,11 @@ impl<L: Links> Engine<L> {
             }
             is_any = true;
         }
+        is_any
+    }
+
+    /// Sends what waits. Returns whether there was anything, as before or now.
+    fn go_on(&mut self, is_any: bool) -> bool {
         while let Some(peer) = self.links.next_stranger() {
             let introduction = self.links.introduction();
             self.answer(peer, Header::new(Kind::Name), &introduction);
@@ -245,12 +264,6 @@ impl<L: Links> Engine<L> {
         self.release();
         self.pump();
         is_any | self.pull_next()
-    }
-
-    /// Returns the next event. `is_busy` says that there was one before.
-    fn next_event(&mut self, is_busy: bool) -> Option<LinkEvent<L::Buffer>> {
-        let event = self.links.next();
-        if event.is_none() && !is_busy { self.links.idle() } else { event }
     }
 
     /// Returns whether nothing waits to be sent.

@@ -29,8 +29,10 @@ const STRIDE: usize = LONGEST + 64;
 pub struct Block {
     pages: Pages,
     handle: MemHandle,
-    /// The descriptors of its receives, as they are posted.
-    receives: Vec<[u8; DESCRIPTOR_LEN]>,
+    /// Number of its receives.
+    receives: usize,
+    /// The descriptors of its sends, and the length of the last message of each: many messages have the same.
+    sends: Vec<([u8; DESCRIPTOR_LEN], usize)>,
     /// Number of sends that were posted, and of those that are complete.
     posted: usize,
     complete: usize,
@@ -52,16 +54,19 @@ impl Block {
         let mut block = Self {
             pages,
             handle,
-            receives: Vec::new(),
+            receives: if has_acks { RECEIVES_WITH_ACKS } else { RECEIVES.into() },
+            sends: Vec::new(),
             posted: 0,
             complete: 0,
             taken: 0,
             acks: has_acks.then(|| Acks::new(Instant::now())),
             written: VecDeque::new(),
         };
-        let receives = if has_acks { RECEIVES_WITH_ACKS } else { RECEIVES.into() };
-        block.receives =
-            (0..receives).map(|slot| block.describe(slot, Operation::Receive, BUFFER_LEN)).collect();
+        for slot in 0..block.receives {
+            block.write(slot, &block.describe(slot, Operation::Receive, BUFFER_LEN));
+        }
+        let sends = RECEIVES_WITH_ACKS..SLOTS;
+        block.sends = sends.map(|slot| (block.describe(slot, Operation::Send, 0), 0)).collect();
         Some(block)
     }
 
@@ -73,15 +78,14 @@ impl Block {
 
     /// Returns the number of receives.
     pub fn receives(&self) -> usize {
-        self.receives.len()
+        self.receives
     }
 
-    /// Posts a receive.
+    /// Posts a receive. Its descriptor stays as it is: a completion changes nothing that counts when it is posted.
     ///
     /// # Errors
     /// Returns an error if the VI does not exist, or is in a state without receives.
     pub fn post_receive(&self, provider: &mut Provider, vi: ViHandle, slot: usize) -> Result<(), PostError> {
-        self.write(slot, &self.receives[slot]);
         // SAFETY: the block is registered, and kept as long as the VI.
         unsafe { provider.post(vi, Side::Receive, self.descriptor(slot)) }
     }
@@ -170,11 +174,15 @@ impl Block {
         if !self.has_room(provider, vi) {
             return None;
         }
-        let slot = RECEIVES_WITH_ACKS + self.posted % SENDS;
+        let nth = self.posted % SENDS;
+        let slot = RECEIVES_WITH_ACKS + nth;
         // SAFETY: the slot is in the block, its buffer has this length, and no send of it is posted.
         let room = unsafe { slice::from_raw_parts_mut(self.buffer(slot), BUFFER_LEN) };
         let len = write(room);
-        let descriptor = self.describe(slot, Operation::Send, len);
+        if self.sends[nth].1 != len {
+            self.sends[nth] = (self.describe(slot, Operation::Send, len), len);
+        }
+        let descriptor = self.sends[nth].0;
         self.post_send(provider, vi, slot, &descriptor).then_some(&room[..len])
     }
 

@@ -417,12 +417,12 @@ impl Links for ViLinks {
         order.into_iter().find_map(|wire| self.next_of(wire))
     }
 
-    fn idle(&mut self) -> Option<LinkEvent<Received>> {
-        if !self.is_time_to_look() {
-            return None;
+    fn look_around(&mut self) -> bool {
+        let is_time = self.is_time_to_look();
+        if is_time {
+            self.maintain();
         }
-        self.maintain();
-        self.next()
+        is_time
     }
 
     fn is_hopeless(&self, peer: PeerNo) -> bool {

@@ -8,8 +8,7 @@ use crate::frame::LONGEST_HEADER;
 use crate::memory::{Memory, Window, WindowPart};
 use netdyno_stack::vi::{
     Address, Completed, Config, ConnHandle, ConnectError, Level, MemAttributes, MemHandle, NicAttributes,
-    OpenError, PostError, Provider, Ptag, Remote, Segment, Side, ViAttributes, ViHandle, WaitHandle,
-    WireKind,
+    OpenError, Provider, Ptag, Remote, Segment, Side, ViAttributes, ViHandle, WaitHandle, WireKind,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -187,13 +186,10 @@ impl Nic {
         };
         let receives = block.receives();
         self.blocks.insert(vi, block);
-        (0..receives).try_for_each(|slot| self.post_receive(vi, slot)).ok()?;
-        Some(vi)
-    }
-
-    fn post_receive(&mut self, vi: ViHandle, slot: usize) -> Result<(), PostError> {
         let Self { provider, blocks, .. } = self;
-        blocks.get(&vi).map_or(Ok(()), |block| block.post_receive(provider, vi, slot))
+        let block = blocks.get(&vi)?;
+        (0..receives).try_for_each(|slot| block.post_receive(provider, vi, slot)).ok()?;
+        Some(vi)
     }
 
     /// Asks a process for a connection with a VI. An earlier request of it must have ended.
@@ -429,6 +425,9 @@ impl Nic {
 
     /// Returns a message without its prefix if the caller gets it, and acknowledges it, where the message layer does that.
     fn acknowledged(&mut self, buffer: Buffer) -> Option<Buffer> {
+        if !self.has_acks {
+            return Some(buffer);
+        }
         let Self { provider, blocks, .. } = self;
         let Some(block) = blocks.get_mut(&buffer.vi) else { return Some(buffer) };
         let Some(acks) = &mut block.acks else { return Some(buffer) };
@@ -448,11 +447,12 @@ impl Nic {
 
     /// Posts the receive of a message again.
     pub fn give_back(&mut self, Buffer { vi, slot, .. }: Buffer) {
-        if let Some(block) = self.blocks.get_mut(&vi) {
+        let Self { provider, blocks, .. } = self;
+        if let Some(block) = blocks.get_mut(&vi) {
             block.taken -= 1;
+            // A VI that is broken completes the receive with an error. One that was destroyed has no receives.
+            let _ = block.post_receive(provider, vi, slot);
         }
-        // A VI that is broken completes the receive with an error. One that was destroyed has no receives.
-        let _ = self.post_receive(vi, slot);
     }
 
     /// Returns whether an acknowledgement has come since the last call.

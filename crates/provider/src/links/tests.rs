@@ -3,7 +3,7 @@ use super::*;
 use crate::frame::{Header, Kind, TAGGED};
 
 fn look(links: &mut ViLinks) -> Option<LinkEvent<Received>> {
-    links.next().or_else(|| links.idle())
+    links.next().or_else(|| if links.look_around() { links.next() } else { None })
 }
 
 const WITHIN: Duration = Duration::from_secs(60);

@@ -24,7 +24,7 @@ pub unsafe fn segments<'a>(iov: *const IoVec, count: usize) -> impl Iterator<Ite
 /// As for [`Memory::new`].
 pub unsafe fn one(buf: *const c_void, len: usize) -> Memory {
     // SAFETY: as the caller has promised.
-    unsafe { Memory::new([Segment { address: buf.expose_provenance() as u64, len: len as u64 }]) }
+    unsafe { Memory::one(Segment { address: buf.expose_provenance() as u64, len: len as u64 }) }
 }
 
 /// Returns memory of several segments.
