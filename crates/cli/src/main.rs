@@ -27,10 +27,11 @@ use job::ranks::Ranks;
 use std::process::ExitCode;
 use std::rc::Rc;
 use terminal::fault::{self, Fault};
-use terminal::voice;
+use terminal::{interrupt, voice};
 use verbs::{Context, characterise};
 
 fn main() -> ExitCode {
+    interrupt::wait_for_children();
     let parsed = Cli::from_command_line().map_err(rank::said_once).map_err(as_verb);
     let performed = parsed.and_then(|cli| {
         voice::set(cli.common.quiet, cli.common.verbose);

@@ -161,6 +161,9 @@ fn locked(keys: &Mutex<TransportState>) -> MutexGuard<'_, TransportState> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Time for a read or a write, if all of them have a deadline.
+const STEP: Duration = Duration::from_secs(10);
+
 /// A stream socket that may have a deadline for all reads and writes.
 #[derive(Debug)]
 struct Socket {
@@ -169,14 +172,14 @@ struct Socket {
 }
 
 impl Socket {
-    /// Gives the next read or write the time that is left.
+    /// Gives the next read or write the time that is left, and no more than [`STEP`].
     fn limit(&self, direction: Timeout) -> io::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        Ok(set_socket_timeout(&self.file, direction, Some(left))?)
+        Ok(set_socket_timeout(&self.file, direction, Some(left.min(STEP)))?)
     }
 }
 

@@ -14,6 +14,9 @@ pub enum FrameError {
     /// The peer has closed the connection, or its host no longer replies.
     #[error("the connection was closed")]
     Closed,
+    /// Nothing has come for too long, or nothing more of a message.
+    #[error("no whole message has come in time")]
+    Silent,
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(#[source] io::Error),
@@ -60,6 +63,7 @@ fn closed_or_failed(error: io::Error) -> FrameError {
         | io::ErrorKind::TimedOut
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable => FrameError::Closed,
+        io::ErrorKind::WouldBlock => FrameError::Silent,
         io::ErrorKind::InvalidData => FrameError::Malformed(error.to_string()),
         _ => FrameError::Io(error),
     }

@@ -36,7 +36,7 @@ pub enum DialError {
 
 fn unreachable_because(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nothing listens there: run `netdyno serve` on that host".into(),
+        io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
         io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable => {
             "there is no answer: is the host up, and the port open in its firewall?".into()
         }

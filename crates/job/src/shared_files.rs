@@ -18,6 +18,8 @@ const FOLDER: &str = "/dev/shm/";
 /// applications are never touched.
 const PREFIXES: [&str; 6] =
     ["mpich_shm_", "sm_segment.", "vader_segment.", "ucx_shm_posix_", "psm2_shm.", "psm3_shm."];
+/// The most files of a launch.
+const MOST_FILES: usize = 1 << 16;
 /// Granularity of a file system's clock. A file may appear older than it is by this time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
@@ -67,12 +69,14 @@ impl SharedFiles {
         self.files.iter().any(SharedFile::is_there)
     }
 
-    /// Adds other files. Files of another machine cannot be removed here and are left out.
+    /// Adds other files. Files of another machine cannot be removed here and are left out, and so is what another process
+    /// names and no library makes.
     pub fn add(&mut self, others: Self) {
         let here = machine::name();
         if others.machine == here {
             self.machine = here;
-            self.files.extend(others.files);
+            let room = MOST_FILES.saturating_sub(self.files.len());
+            self.files.extend(others.files.into_iter().filter(SharedFile::is_of_library).take(room));
         }
     }
 
@@ -100,6 +104,12 @@ impl SharedFiles {
 }
 
 impl SharedFile {
+    /// Reports whether the path is that of a library's file.
+    fn is_of_library(&self) -> bool {
+        let name = self.path.strip_prefix(FOLDER).ok().and_then(Path::to_str);
+        name.is_some_and(|name| !name.contains('/') && is_of_library(name))
+    }
+
     /// Reports whether the path still refers to this file, and not to a later one of the same name.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path)
@@ -224,6 +234,24 @@ mod tests {
         let mut found = SharedFiles::default();
         found.add(elsewhere);
         assert_eq!(found.files, []);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_process_names_no_other_file() {
+        let path = std::env::temp_dir().join(format!("mpich_shm_netdyno-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        for named in
+            [path.clone(), Path::new("/dev/shm/mpich_shm_1/../..").join(path.strip_prefix("/").unwrap())]
+        {
+            let mut found = SharedFiles::default();
+            found.add(SharedFiles {
+                machine: machine::name(),
+                files: vec![SharedFile { path: named, inode }],
+            });
+            assert_eq!(found.files, []);
+        }
         fs::remove_file(path).unwrap();
     }
 

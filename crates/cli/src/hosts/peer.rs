@@ -144,6 +144,9 @@ fn is_link_local(ip: IpAddr) -> bool {
 /// Returns the error, with advice if there is any.
 fn advised(error: &DialError) -> String {
     let advice = match error {
+        DialError::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            ": run `netdyno serve` on that host"
+        }
         DialError::Handshake(HandshakeError::OnlyTheyHaveKey) => ": give it by --key-file or NETDYNO_KEY",
         DialError::Handshake(HandshakeError::OnlyWeHaveKey) => ": leave --key-file and NETDYNO_KEY away",
         DialError::Handshake(HandshakeError::WrongKey) => {

@@ -75,7 +75,11 @@ where
         "the {procs} processes of the job did not come together within {MEETING:?} through {}",
         kind.name()
     );
-    let deadline = Deadline::of(MEETING, (rank == 0).then_some(late), 1);
+    // The first process tells why, before the others end.
+    let deadline = match rank {
+        0 => Deadline::of(MEETING, Some(late), 1),
+        _ => Deadline::of(MEETING + TELLING, None, 1),
+    };
     let about =
         |why: String| format!("process {rank} of {procs} finds the others through {}: {why}", kind.name());
     if let Some(why) = kind.unavailable() {

@@ -53,10 +53,11 @@ pub struct Ranks {
 impl Ranks {
     /// Waits until all processes have connected to the rendezvous.
     pub fn gather(rendezvous: Rendezvous, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let (mut processes, mut hosts) = (Workers::new(), vec![None; procs]);
-        let come_in = |processes: &mut Workers, hosts: &mut Vec<Option<Host>>| -> Result<(), End> {
+        let (mut processes, mut hosts, mut come) = (Workers::new(), vec![None; procs], 0);
+        let mut come_in = |processes: &mut Workers, hosts: &mut Vec<Option<Host>>| -> Result<(), End> {
             for guest in gather(&rendezvous, procs, interrupt, &mut || Ok(()))? {
                 processes.enlist(guest.control)?;
+                come += 1;
             }
             for _ in 0..procs {
                 match word(processes, interrupt)? {
@@ -66,7 +67,13 @@ impl Ranks {
             }
             Ok(())
         };
-        come_in(&mut processes, &mut hosts).map_err(failed)?;
+        if let Err(fault) = come_in(&mut processes, &mut hosts).map_err(failed) {
+            // They end with this error, and print none of their own.
+            for rank in 0..come {
+                let _ = processes.send(rank, &Call::End(fault.code()));
+            }
+            return Err(fault);
+        }
         let hosts = hosts.into_iter().flatten().collect();
         Ok(Self { rendezvous, processes: RefCell::new(processes), hosts })
     }

@@ -4,6 +4,7 @@ use crate::program::guard::GuardedFolder;
 use crate::program::leftovers::Leftovers;
 use crate::terminal::fault::Fault;
 use crate::terminal::interrupt::Interrupt;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -30,9 +31,14 @@ pub fn spawn(command: &mut Command) -> Result<Child, Fault> {
 }
 
 /// Returns the error of a program that the system does not start, with the exit code of `timeout`(1): 127 if it is not
-/// found, else 126.
+/// found, else 126; 125 if the system lacks room.
 pub fn cannot_run(program: &str, error: &io::Error) -> Fault {
-    let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    let code = match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => 127,
+        // The system has no room for another process, whatever the program is.
+        Some(Errno::MFILE | Errno::NFILE | Errno::AGAIN | Errno::NOMEM) => 125,
+        _ => 126,
+    };
     Fault::Ended(code, format!("cannot run '{program}': {error}"))
 }
 

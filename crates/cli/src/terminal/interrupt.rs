@@ -2,7 +2,7 @@
 //! safely.
 
 use crate::terminal::fault::Fault;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::fs;
 use std::io;
@@ -67,6 +67,14 @@ impl Interrupt {
     /// Reports whether a signal has arrived since this was last asked.
     pub fn has_more(&self) -> bool {
         self.has_more.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Undoes an inherited decision to ignore the ends of children (`trap '' CHLD`), with which nobody could wait for them.
+pub fn wait_for_children() {
+    if ignored() >> (SIGCHLD - 1) & 1 == 1 {
+        // Without it, waiting fails, and says so.
+        let _ = flag::register(SIGCHLD, Arc::default());
     }
 }
 

@@ -200,9 +200,9 @@ impl LaunchError {
 
 /// Starts `procs` processes, and waits for their end. `rank` returns the command of each rank; its standard input and
 /// the variables of a launcher are set here. Rank 0 has the standard input of this process, and the others have none.
-/// `stop` is called every 50 ms, and returns a signal if the launch must end.
+/// `stop` is called every 50 ms and before each start, and returns a signal if the launch must end.
 ///
-/// Once a process has failed, the others get SIGTERM, and SIGKILL 2 s later. All have ended when this returns.
+/// Once a process has failed or cannot be started, the others get SIGTERM, and SIGKILL 2 s later. All have ended when this returns.
 ///
 /// # Errors
 /// Returns an error if a process cannot be started or does not keep the protocol. All have ended then as well.
@@ -215,10 +215,16 @@ pub fn run(
         return Err(LaunchError::Procs(procs));
     }
     let mut launch = Launch { ranks: Vec::new(), service: Service::new(procs), told: None };
-    for nth in 0..procs {
-        launch.start(nth, procs, rank(nth))?;
-    }
     let mut verdict = None;
+    for nth in 0..procs {
+        verdict = stop().map(|signal| Ok(End::Stopped(signal)));
+        if verdict.is_none() {
+            verdict = launch.start(nth, procs, rank(nth)).err().map(Err);
+        }
+        if verdict.is_some() {
+            break;
+        }
+    }
     while launch.ranks.iter().any(Process::is_running) {
         if verdict.is_none() {
             verdict = stop().map(|signal| Ok(End::Stopped(signal)));

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a token.
 const TOKEN_LEN: usize = 16;
+/// Time for the token of a connection. A peer sends it at once, and waits while a stranger says nothing.
+const TOKEN_TIME: Duration = Duration::from_secs(1);
 /// Longest sleep while a listener waits for a connection.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
@@ -44,8 +46,7 @@ impl Listener {
             let mut shown = [0; TOKEN_LEN];
             let read = stream
                 .set_nonblocking(false)
-                .and_then(|()| stream.set_read_timeout(Some(PEER_TIMEOUT)))
-                .and_then(|()| stream.read_exact(&mut shown));
+                .and_then(|()| read_within(&mut stream, &mut shown, Instant::now() + TOKEN_TIME));
             if let Some(peer) = self.tokens.iter().position(|token| *token == shown)
                 && read.is_ok()
             {
@@ -55,6 +56,25 @@ impl Listener {
         }
         Ok(None)
     }
+}
+
+/// Fills `room` until a time, however slowly the bytes come.
+fn read_within(stream: &mut TcpStream, room: &mut [u8], until: Instant) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < room.len() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut room[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Connects to the listener at this address, and shows the token.
