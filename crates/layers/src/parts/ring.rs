@@ -84,15 +84,17 @@ struct Given<'a> {
     payload: &'a [u8],
 }
 
+type Handler = fn(&mut u64, Given<'_>);
+
 /// A table of handlers, as an endpoint has. Each counts its messages.
 struct Table {
-    handlers: [Option<fn(&mut u64, Given<'_>)>; 256],
+    handlers: [Option<Handler>; 256],
     count: u64,
 }
 
 impl Table {
     fn new() -> Self {
-        let mut handlers: [Option<fn(&mut u64, Given<'_>)>; 256] = [None; 256];
+        let mut handlers: [Option<Handler>; 256] = [None; 256];
         handlers[0] = Some(|count, given| {
             black_box((&given.words, given.payload));
             *count += 1;

@@ -73,7 +73,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Returns the ways with the shortest half round trip at one size: the one with the shortest median, then
-    /// those whose interval does not tell them apart from it. Returns none if no way has that size.
+    /// those that are not told apart from it, by the interval or because the launches cannot be paired. Returns none if no way has that size.
     pub fn fastest(&self, size_bytes: usize) -> Vec<&'a str> {
         let all = || [&self.base].into_iter().chain(&self.others);
         let timed = all().filter_map(|way| Some((way, way.half_rtt_ns(size_bytes)?)));
@@ -82,9 +82,10 @@ impl<'a> Ways<'a> {
         };
         let is_alike = |way: &&Way<'a>| {
             let ratio = self.quotient(way, first, size_bytes);
-            ratio.value.is_some() && ratio.ci.is_none_or(|ci| ci.lo <= 1.0)
+            ratio.ci.is_none_or(|ci| ci.lo <= 1.0)
         };
-        let others = all().filter(|way| way.name != first.name).filter(is_alike);
+        let has_size = |way: &&Way<'a>| way.half_rtt_ns(size_bytes).is_some();
+        let others = all().filter(|way| way.name != first.name).filter(has_size).filter(is_alike);
         [first.name].into_iter().chain(others.map(|way| way.name)).collect()
     }
 

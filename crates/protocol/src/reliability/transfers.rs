@@ -413,6 +413,11 @@ impl Transfers {
             .any(|waiting| matches!(waiting, Waiting::Store(store) if store.request.range.number == number))
     }
 
+    /// Drops the answers without sending them.
+    pub fn forget_answers(&mut self) {
+        self.answers.clear();
+    }
+
     /// Drops the waiting requests and answers without sending them.
     pub fn forget(&mut self) {
         self.waiting.clear();

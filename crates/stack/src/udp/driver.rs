@@ -169,7 +169,8 @@ impl Driver {
             }
         }
         // The awaited acknowledgement may be among those that are left. A flood must not stop the timers.
-        if is_drained || self.aside.len() == ASIDE_AT_MOST {
+        self.polls_in_flood = if is_drained { 0 } else { self.polls_in_flood.saturating_add(1) };
+        if is_drained || self.aside.len() == ASIDE_AT_MOST || self.polls_in_flood >= POLLS_IN_A_FLOOD {
             self.on_time(connections, now_ns)
         } else {
             Ok(())

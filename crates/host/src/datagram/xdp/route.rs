@@ -14,6 +14,8 @@ const VERIFIED_NS: u64 = 10_000_000_000;
 const FIRST_NS: u64 = 1_000_000;
 /// Looks at that pace.
 const FIRST_LOOKS: u32 = 100;
+/// The most routes. Strangers may be answered, too, whatever address they claim.
+const MOST_ROUTES: usize = 4096;
 /// The length of a datagram's IP header and UDP header.
 const IP_AND_UDP_LEN: usize = 28;
 
@@ -55,7 +57,7 @@ pub struct Routes {
     routes: HashMap<SocketAddrV4, Route>,
     /// The peer of the last datagram, whose headers are most likely needed again.
     last: Option<(SocketAddrV4, Way, u64)>,
-    /// Peers without headers.
+    /// Peers without headers to which something was sent a short time ago.
     unknown: usize,
 }
 
@@ -97,10 +99,14 @@ impl Routes {
     #[cold]
     fn look_up(&mut self, to: SocketAddrV4, now_ns: u64) -> Option<Way> {
         let Self { here, interface, neighbours, paths, mtu, routes, .. } = self;
+        if !routes.contains_key(&to) && routes.len() >= MOST_ROUTES {
+            let oldest = routes.iter().min_by_key(|(_, route)| route.due_ns).map(|(peer, _)| *peer);
+            oldest.map(|peer| routes.remove(&peer));
+        }
         let new = Route { way: None, looks: 0, verified_ns: now_ns, due_ns: 0 };
         let route = routes.entry(to).or_insert(new);
-        let mut is_to_be_verified = false;
-        if now_ns >= route.due_ns {
+        let (mut is_to_be_verified, is_news) = (false, now_ns >= route.due_ns);
+        if is_news {
             let hardware = neighbours.hardware_towards(*to.ip(), interface);
             route.way = hardware.map(|hardware| {
                 let packet = paths.longest_packet(to).map_or(*mtu, |packet| packet.min(*mtu));
@@ -117,7 +123,12 @@ impl Routes {
         }
         let (way, due_ns) = (route.way, route.due_ns);
         self.last = way.map(|way| (to, way, due_ns));
-        self.unknown = self.routes.values().filter(|route| route.way.is_none()).count();
+        if is_news {
+            // A peer to which nothing is sent any more, as a lost one, does not count.
+            let is_sought =
+                |route: &&Route| route.way.is_none() && now_ns <= route.due_ns.saturating_add(BELIEVED_NS);
+            self.unknown = self.routes.values().filter(is_sought).count();
+        }
         way.filter(|_| !is_to_be_verified)
     }
 }

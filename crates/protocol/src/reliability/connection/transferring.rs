@@ -289,6 +289,12 @@ impl<C: Controller> Connection<C> {
         true
     }
 
+    /// Drops the answers to gets that are not queued yet. A side that closes and keeps the bytes of its own transfers uses
+    /// this: the peer learns by the goodbye that it gets no answer.
+    pub fn forget_answers(&mut self) {
+        self.transfers.forget_answers();
+    }
+
     /// Drops the parts of transfers that are not queued yet. A side that closes uses this, because it no
     /// longer has their bytes.
     pub fn forget_transfers(&mut self) {

@@ -91,6 +91,8 @@ pub struct Sending<C> {
     /// The number of transmissions so far, and the latest of them that is known to have arrived.
     order: u64,
     arrived_order: u64,
+    /// Number of messages that have arrived.
+    arrivals: u64,
 
     recovery: Recovery,
     round_trip: RoundTrip,
@@ -131,6 +133,7 @@ impl<C: Controller> Sending<C> {
             granted: recovery.initial_window,
             order: 0,
             arrived_order: 0,
+            arrivals: 0,
             recovery,
             round_trip: RoundTrip::default(),
             congestion,
@@ -171,7 +174,7 @@ impl<C: Controller> Sending<C> {
 
     /// Returns a number that changes with each arrival that is learnt of, and with the grant.
     pub fn progress(&self) -> u64 {
-        self.arrived_order.wrapping_add(u64::from(self.granted) << 48)
+        self.arrivals.wrapping_add(u64::from(self.granted) << 48)
     }
 
     /// Returns the number of messages that continue bulk transfers and are in flight.
@@ -301,6 +304,7 @@ impl<C: Controller> Sending<C> {
             }
         }
         self.congestion.on_ack();
+        self.arrivals += 1;
         flight.transmission(latest)
     }
 

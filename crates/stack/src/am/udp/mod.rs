@@ -219,6 +219,8 @@ fn is_here(ip: IpAddr) -> std::io::Result<bool> {
 impl Drop for UdpPeers {
     fn drop(&mut self) {
         self.send_waiting();
+        // The memories are closed to the peers now. A refusal would tell them that they had never been there.
+        self.peers.iter_mut().for_each(UdpPeer::forget_answers);
         self.linger();
         let now_ns = self.driver.clock.now_ns();
         for place in 0..self.peers.len() {

@@ -59,6 +59,11 @@ impl UdpPeer {
         }
     }
 
+    /// Drops the answers to the peer's gets.
+    pub(super) fn forget_answers(&mut self) {
+        self.outbox.connection.forget_answers();
+    }
+
     /// Returns whether a message to the peer is not acknowledged yet.
     pub(super) fn is_owed(&self) -> bool {
         self.lost.is_none() && self.outbox.connection.has_unacknowledged()
