@@ -146,7 +146,6 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let find = finding(&mut parts, &ends);
 
     let (take, complete, find) = ((slots.take_credit, 1.0), (slots.complete, 1.0), (find, 1.0));
-    let dispatch = [(slots.call, 1.0), (slots.read, -1.0)];
     // Reading a slot includes the look that finds it.
     let poll = [(probes.in_vain, 1.0), (slots.look, -1.0)];
     let poll_of_request = poll.map(|(probe, times)| (probe, times / REQUESTS_AT_ONCE));
@@ -166,7 +165,6 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         &[
             ("poll", &poll_of_request),
             ("read slot", &[read]),
-            ("dispatch", &dispatch),
             ("flow control", &[ledger]),
             ("write slot", &write),
         ],
@@ -175,18 +173,13 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "handle request",
         probes.handle,
-        &[
-            ("poll", &poll_of_request),
-            ("read slot", &[read]),
-            ("dispatch", &dispatch),
-            ("flow control", &[ledger]),
-        ],
+        &[("poll", &poll_of_request), ("read slot", &[read]), ("flow control", &[ledger])],
     );
     parts.operation(
         Table::Operation,
         "handle reply",
         probes.handle_reply,
-        &[("poll", &poll), ("read slot", &[read]), ("dispatch", &dispatch), ("flow control", &[complete])],
+        &[("poll", &poll), ("read slot", &[read]), ("flow control", &[complete])],
     );
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
     parts.operation(
@@ -208,7 +201,6 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
             ("plain exchange", &[(plain, 1.0), (slots.take_credit, -2.0), (slots.complete, -2.0)]),
             ("find peer", &[find]),
             ("flow control", &[take, complete, ledger]),
-            ("dispatch", &times(2.0, &dispatch)),
         ],
     );
     Ok(parts.subject())

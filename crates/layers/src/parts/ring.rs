@@ -4,10 +4,10 @@ use super::content::Content;
 use super::partner::{Partner, Server};
 use super::{MANY, Parts};
 use netdyno_clock::ticks;
-use netdyno_host::ring::{self, LINE, Message, Reader, Writer};
+use netdyno_host::ring::{self, LINE, Reader, Writer};
 use netdyno_measure::layer::LayerError;
 use netdyno_protocol::am::{Credit, Credits, Ledger};
-use netdyno_protocol::frame::slot::{Header, Kind, MAX_WORDS};
+use netdyno_protocol::frame::slot::{Header, Kind};
 use std::hint::black_box;
 use std::rc::Rc;
 
@@ -21,8 +21,6 @@ const LOOKED_AT: usize = 64;
 pub(super) struct RingProbes {
     pub(super) write: usize,
     pub(super) read: usize,
-    /// Reading a message, and calling its handler by a table.
-    pub(super) call: usize,
     /// Looking for a message in an empty ring.
     pub(super) look: usize,
     /// Taking the credit of a request, and completing the request.
@@ -57,57 +55,17 @@ fn write(writer: &mut Writer, credit: Credit, content: &Content) {
     }
 }
 
-/// Reads a message, if one is there, and uses it. `room` is for its payload.
+/// Reads a message, if one is there. `room` is for its payload.
 #[inline(always)]
-fn read_and(reader: &mut Reader, room: &mut Vec<u8>, using: impl FnOnce(&Message, &[u8])) -> bool {
+fn read(reader: &mut Reader, room: &mut Vec<u8>) -> bool {
     let Some(message) = reader.read() else { return false };
     let Ok(message) = message else { return false };
     if message.header.kind == Kind::Medium && reader.read_payload(room).is_err() {
         return false;
     }
-    using(&message, room);
+    black_box((message.used_words(), &room));
     reader.advance();
     true
-}
-
-/// Reads a message, if one is there. `room` is for its payload.
-#[inline(always)]
-fn read(reader: &mut Reader, room: &mut Vec<u8>) -> bool {
-    read_and(reader, room, |message, payload| {
-        black_box((message.used_words(), payload));
-    })
-}
-
-/// What a handler gets of a message.
-struct Given<'a> {
-    words: [u64; MAX_WORDS],
-    payload: &'a [u8],
-}
-
-type Handler = fn(&mut u64, Given<'_>);
-
-/// A table of handlers, as an endpoint has. Each counts its messages.
-struct Table {
-    handlers: [Option<Handler>; 256],
-    count: u64,
-}
-
-impl Table {
-    fn new() -> Self {
-        let mut handlers: [Option<Handler>; 256] = [None; 256];
-        handlers[0] = Some(|count, given| {
-            black_box((&given.words, given.payload));
-            *count += 1;
-        });
-        Self { handlers: black_box(handlers), count: 0 }
-    }
-
-    #[inline(always)]
-    fn call(&mut self, message: &Message, payload: &[u8]) {
-        if let Some(handler) = self.handlers[usize::from(message.header.handler)] {
-            handler(&mut self.count, Given { words: message.used_words(), payload });
-        }
-    }
 }
 
 /// Returns a credit for each message: the other end has room, because it reads each one before the next round.
@@ -122,7 +80,6 @@ fn credits() -> impl FnMut() -> Result<Credit, LayerError> {
 
 /// Adds the runs of one ring within a thread.
 pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
-    let call = calls(parts, content);
     let (mut lane, mut credit, content) = (Lane::new(content), credits(), content.clone());
     let (mut room, together) = (Vec::new(), content.together() as u64);
     let [write, read] = parts.run(together, ["write slot", "read slot"], move |count| {
@@ -164,26 +121,7 @@ pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
         let _ = black_box(ledger.answer());
         black_box(ledger.credit_is_due());
     });
-    RingProbes { write, read, call, look, take_credit, complete, ledger }
-}
-
-/// Adds the run that reads messages and calls their handlers.
-fn calls(parts: &mut Parts, content: &Content) -> usize {
-    let (mut lane, mut credit, content) = (Lane::new(content), credits(), content.clone());
-    let (mut room, mut table, together) = (Vec::new(), Table::new(), content.together() as u64);
-    let [call] = parts.run(together, ["read slot, call handler"], move |count| {
-        for _ in 0..count {
-            write(&mut lane.writer, credit()?, &content);
-        }
-        let began = ticks::now();
-        for _ in 0..count {
-            if !read_and(&mut lane.reader, &mut room, |message, payload| table.call(message, payload)) {
-                return Err(LayerError::new("a message did not arrive in the ring"));
-            }
-        }
-        Ok([ticks::now() - began])
-    });
-    call
+    RingProbes { write, read, look, take_credit, complete, ledger }
 }
 
 /// One end of two rings.
