@@ -1,12 +1,11 @@
 //! Bundles: polling and waiting for their endpoints, and the end of both.
 
 use crate::code::Code;
-use crate::exchange::in_handler;
 use crate::job;
 use crate::lock::{Held, held};
 use crate::objects::token;
 use crate::objects::{BUNDLES, Bundle, Endpoint, Mask, for_each_unshared};
-use crate::refusal::{Refusal, refuse};
+use crate::refusal::{Refusal, in_handler, refuse};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

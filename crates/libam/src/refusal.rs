@@ -32,6 +32,12 @@ pub struct Refusal(Box<(Code, Cow<'static, str>)>);
 /// The text of a refusal that is an answer and no error.
 pub const NOTHING_TO_TELL: &str = "";
 
+/// Returns the refusal of what a handler may not do.
+#[cold]
+pub fn in_handler() -> Refusal {
+    refuse(Code::Resource, "a handler may not do this: it may reply once, to a request")
+}
+
 /// Makes a refusal. Kept out of line, so that calls that succeed pay nothing for it.
 #[cold]
 pub fn refuse(code: Code, why: &'static str) -> Refusal {

@@ -17,7 +17,7 @@ use crate::message::Words;
 use crate::objects::token::{Answer, Source, Unanswered};
 use crate::objects::{Endpoint, Outgoing, State};
 use crate::polling;
-use crate::refusal::{Refusal, failed, refuse};
+use crate::refusal::{Refusal, failed, in_handler, refuse};
 use crate::settings::{self, OUTSTANDING};
 use netdyno_stack::am::{self, Handlers, PeerId, Reply, Request, RequestError};
 use receiving::Body;
@@ -262,9 +262,4 @@ impl Endpoint {
             }
         }
     }
-}
-
-#[cold]
-pub fn in_handler() -> Refusal {
-    refuse(Code::Resource, "a handler may not do this: it may reply once, to a request")
 }

@@ -207,18 +207,16 @@ impl XdpWire {
             move |error| XdpError::System { what, interface, error }
         };
         let count = device.queues.min(QUEUES_AT_MOST);
+        let program =
+            Program::attach(device.index, count, local).map_err(refused("attach an XDP program"))?;
         let frames = count as usize * RECEIVES as usize + SENDS as usize;
         let mut area = Area::new(frames).map_err(refused("map memory for frames"))?;
         let mut queues: Vec<Queue> = Vec::new();
         for queue in 0..count {
             let bound = Queue::bind(&mut area, device.index, queue, queues.first());
-            queues.push(bound.map_err(refused(OPEN_SOCKET))?);
-        }
-        // Behind the queues, which may be in use: some drivers interrupt their traffic while they attach a program.
-        let program =
-            Program::attach(device.index, count, local).map_err(refused("attach an XDP program"))?;
-        for (queue, bound) in (0..).zip(&queues) {
+            let bound = bound.map_err(refused(OPEN_SOCKET))?;
             program.steer(queue, bound.as_fd()).map_err(refused("steer to an AF_XDP socket"))?;
+            queues.push(bound);
         }
         let watch = watch(&socket, &queues).map_err(|error| refused("watch a socket")(error.into()))?;
         let neighbours = Neighbours::open().map_err(refused("show its neighbours"))?;
