@@ -14,8 +14,8 @@ pub enum FrameError {
     /// The peer has closed the connection, or its host no longer replies.
     #[error("the connection was closed")]
     Closed,
-    /// Nothing has come for too long, or nothing more of a message.
-    #[error("no whole message has come in time")]
+    /// Nothing has passed for too long, or nothing more of a message.
+    #[error("no whole message has passed in time")]
     Silent,
     /// The connection failed.
     #[error("the connection failed: {0}")]

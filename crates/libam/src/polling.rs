@@ -62,6 +62,11 @@ impl Bundle {
     pub fn free(&self) -> Result<(), Refusal> {
         let _held = self.hold()?;
         self.check_lives()?;
+        self.end()
+    }
+
+    /// Frees the bundle, whose lock is held.
+    fn end(&self) -> Result<(), Refusal> {
         let endpoints = self.endpoints.borrow().clone();
         // All or none of them.
         endpoints.iter().try_for_each(|endpoint| endpoint.check_unused())?;
@@ -205,7 +210,11 @@ pub fn is_in_handler() -> bool {
 /// Returns `InUse` in a handler.
 pub fn free_all() -> Result<(), Refusal> {
     let bundles = held(&BUNDLES).clone();
-    bundles.into_iter().try_for_each(Bundle::free)
+    bundles.into_iter().try_for_each(|bundle| {
+        let _held = bundle.hold()?;
+        // Another thread may have freed it meanwhile.
+        if bundle.has_ended.load(Ordering::Relaxed) { Ok(()) } else { bundle.end() }
+    })
 }
 
 impl Endpoint {

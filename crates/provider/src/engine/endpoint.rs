@@ -89,7 +89,8 @@ pub struct Endpoint {
 /// closed endpoint may be under way, and a peer may not know that it is closed.
 #[derive(Debug, Default)]
 pub struct Endpoints {
-    places: Vec<Option<Endpoint>>,
+    /// Boxed, because a program that opens and closes many leaves as many places.
+    places: Vec<Option<Box<Endpoint>>>,
     /// The number that is given next, unless it is in use.
     next: u16,
 }
@@ -103,25 +104,25 @@ impl Endpoints {
         if self.places.len() <= number.into() {
             self.places.resize_with(usize::from(number) + 1, || None);
         }
-        self.places[usize::from(number)] = Some(endpoint);
+        self.places[usize::from(number)] = Some(Box::new(endpoint));
         self.next = number + 1;
         Some(number)
     }
 
     pub fn get(&self, number: u16) -> Option<&Endpoint> {
-        self.places.get(usize::from(number))?.as_ref()
+        self.places.get(usize::from(number))?.as_deref()
     }
 
     pub fn get_mut(&mut self, number: u16) -> Option<&mut Endpoint> {
-        self.places.get_mut(usize::from(number))?.as_mut()
+        self.places.get_mut(usize::from(number))?.as_deref_mut()
     }
 
     pub fn remove(&mut self, number: u16) -> Option<Endpoint> {
-        self.places.get_mut(usize::from(number))?.take()
+        self.places.get_mut(usize::from(number))?.take().map(|endpoint| *endpoint)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Endpoint> {
-        self.places.iter().flatten()
+        self.places.iter().flatten().map(Box::as_ref)
     }
 }
 
