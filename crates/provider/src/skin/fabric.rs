@@ -128,7 +128,7 @@ entries! {
 
     fn open_domain_2(
         _fabric: *mut Fabric,
-        _info: *mut Info,
+        info: *mut Info,
         domain: *mut *mut Domain,
         flags: u64,
         context: Opaque,
@@ -136,7 +136,7 @@ entries! {
         if flags != 0 {
             return Err(Errno(abi::EINVAL));
         }
-        *domain = domain::open(context)?;
+        *domain = domain::open(info.as_ref(), context)?;
         Ok(0)
     }
 

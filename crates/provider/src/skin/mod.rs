@@ -9,6 +9,7 @@ mod events;
 mod fabric;
 mod guard;
 mod info;
+mod lock;
 mod object;
 mod poll;
 mod queue;
