@@ -12,7 +12,7 @@ use netdyno_clock::ticks;
 use netdyno_measure::breakdown::anatomy::Table;
 use netdyno_measure::layer::LayerError;
 use netdyno_measure::task::Subject;
-use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Wire};
+use netdyno_stack::am::{Config, Endpoint, Handlers, PeerId, Request, Wire};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
@@ -20,6 +20,8 @@ use std::time::Instant;
 
 /// The handler index of requests without a reply.
 const TAKE: u8 = 1;
+/// The same through one call more: the handler calls that of [`TAKE`].
+const CALL: u8 = 2;
 /// Requests in flight to a peer over UDP.
 const WINDOW: u32 = 64;
 /// Tries until an acknowledgement is made and taken by one poll each.
@@ -31,11 +33,37 @@ const PLAIN: usize = 0;
 const ENDPOINT: usize = 1;
 const LINES: usize = 2;
 
+/// A handler of requests.
+type Handler = fn(&mut Handled, Request<'_>);
+
 /// The state of the handlers of one end.
-#[derive(Default)]
 struct Handled {
     requests: u64,
     replies: u64,
+    /// What the handler of [`CALL`] calls, by a table as that of an endpoint.
+    table: [Option<Handler>; 256],
+    called: u8,
+    calls: u64,
+}
+
+impl Default for Handled {
+    fn default() -> Self {
+        let mut table: [Option<Handler>; 256] = [None; 256];
+        table[usize::from(TAKE)] = Some(take);
+        Self { requests: 0, replies: 0, table, called: TAKE, calls: 0 }
+    }
+}
+
+fn take(state: &mut Handled, _: Request<'_>) {
+    state.requests += 1;
+}
+
+/// Calls a handler as an endpoint does: looks it up, calls it, and counts.
+fn call(state: &mut Handled, request: Request<'_>) {
+    if let Some(handler) = state.table[usize::from(state.called)] {
+        handler(state, request);
+    }
+    state.calls += 1;
 }
 
 /// One end: an endpoint with one peer.
@@ -55,7 +83,8 @@ impl End {
                 state.requests += 1;
                 echo(state, request);
             });
-            handlers.on_request(TAKE, |state: &mut Handled, _| state.requests += 1);
+            handlers.on_request(TAKE, take);
+            handlers.on_request(CALL, call);
             handlers.on_reply(ECHO, |state: &mut Handled, _| state.replies += 1);
             let medium_bytes = u32::try_from(medium_bytes(size_bytes)).map_err(LayerError::new)?;
             let config = Config::new()
@@ -113,14 +142,24 @@ impl End {
 }
 
 /// The probes of the endpoints.
+#[derive(Clone, Copy)]
 struct EndpointProbes {
     send: usize,
     handle_and_reply: usize,
     handle_reply: usize,
     handle: usize,
+    /// Handling a request by one call more.
+    call: usize,
     in_vain: usize,
     /// A poll in vain right after a message.
     in_vain_after: usize,
+}
+
+impl EndpointProbes {
+    /// What the call of a handler takes.
+    fn calling(&self) -> Terms {
+        vec![(self.call, 1.0), (self.handle, -1.0)]
+    }
 }
 
 /// Two ends in one thread.
@@ -135,9 +174,11 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let window = content.together() as u32;
     let ends = Rc::new(RefCell::new(End::pair(Wire::Shm, size_bytes, window)?));
     let probes = endpoints(&mut parts, &ends, window.into());
-    let (asking, plain) = ring::exchange(&content);
+    // A loss of the peer ends the next run.
+    let in_vain = || drop(black_box(ends.borrow_mut()[0].poll()));
+    let (asking, plain) = ring::exchange(&content, in_vain);
+    let (lines, of_lines) = lines::exchange(in_vain);
     let (requester, server) = requester(Wire::Shm, size_bytes, window)?;
-    let (lines, of_lines) = lines::exchange();
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server, of_lines])?);
     let lines = lines::round_trips(&mut parts, &partner, LINES, lines);
     let plain = ring::round_trips(&mut parts, &partner, PLAIN, asking);
@@ -145,12 +186,12 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
 
     let find = finding(&mut parts, &ends);
 
+    let call = probes.calling();
     let (take, complete, find) = ((slots.take_credit, 1.0), (slots.complete, 1.0), (find, 1.0));
     // Reading a slot includes the look that finds it.
     let poll = [(probes.in_vain, 1.0), (slots.look, -1.0)];
     let poll_of_request = poll.map(|(probe, times)| (probe, times / REQUESTS_AT_ONCE));
-    // Writing a slot takes a credit, and completes it.
-    let write = [(slots.write, 1.0), (slots.take_credit, -1.0), (slots.complete, -1.0)];
+    let write = [(slots.write, 1.0), (slots.take_credit, -1.0)];
     let (read, ledger) = ((slots.read, 1.0), (slots.ledger, 1.0));
     parts.operation(
         Table::Operation,
@@ -165,6 +206,7 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         &[
             ("poll", &poll_of_request),
             ("read slot", &[read]),
+            ("call handler", &call),
             ("flow control", &[ledger]),
             ("write slot", &write),
         ],
@@ -173,13 +215,18 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         Table::Operation,
         "handle request",
         probes.handle,
-        &[("poll", &poll_of_request), ("read slot", &[read]), ("flow control", &[ledger])],
+        &[
+            ("poll", &poll_of_request),
+            ("read slot", &[read]),
+            ("call handler", &call),
+            ("flow control", &[ledger]),
+        ],
     );
     parts.operation(
         Table::Operation,
         "handle reply",
         probes.handle_reply,
-        &[("poll", &poll), ("read slot", &[read]), ("flow control", &[complete])],
+        &[("poll", &poll), ("read slot", &[read]), ("call handler", &call), ("flow control", &[complete])],
     );
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
     parts.operation(
@@ -188,7 +235,7 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         plain,
         &[
             ("2 lines", &[(lines, 1.0)]),
-            ("2 writes", &[(slots.write, 2.0)]),
+            ("2 writes", &[(slots.write, 2.0), (slots.complete, 2.0)]),
             ("2 reads", &[(slots.read, 2.0)]),
         ],
     );
@@ -200,6 +247,7 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
         &[
             ("plain exchange", &[(plain, 1.0), (slots.take_credit, -2.0), (slots.complete, -2.0)]),
             ("find peer", &[find]),
+            ("2 handlers", &times(2.0, &call)),
             ("flow control", &[take, complete, ledger]),
         ],
     );
@@ -258,6 +306,7 @@ struct Steps {
     /// What a poll of the endpoint takes beside the clock and the receive: right after a message, and time and again.
     poll: Terms,
     poll_in_vain: Terms,
+    call: Terms,
     protocol: ProtocolSteps,
 }
 
@@ -271,6 +320,7 @@ impl Steps {
             in_vain: one(wire.in_vain),
             poll: vec![(probes.in_vain_after, 1.0), (wire.in_vain_after, -1.0), (clock, -1.0)],
             poll_in_vain: vec![(probes.in_vain, 1.0), (wire.in_vain, -1.0), (clock, -1.0)],
+            call: probes.calling(),
             protocol,
         }
     }
@@ -278,7 +328,7 @@ impl Steps {
 
 /// Adds the operations of messages.
 fn operations_over_udp(parts: &mut Parts, probes: &EndpointProbes, steps: &Steps) {
-    let Steps { clock, send, receive, in_vain, poll, poll_in_vain, protocol } = steps;
+    let Steps { clock, send, receive, in_vain, poll, poll_in_vain, call, protocol } = steps;
     let ProtocolSteps { format, checksum, check, .. } = protocol;
     parts.operation(
         Table::Operation,
@@ -301,6 +351,7 @@ fn operations_over_udp(parts: &mut Parts, probes: &EndpointProbes, steps: &Steps
             ("clock", clock),
             ("receive", receive),
             ("check", check),
+            ("call handler", call),
             ("flow control", &protocol.take_and_reply),
             ("format", format),
             ("checksum", checksum),
@@ -320,6 +371,7 @@ fn operations_over_udp(parts: &mut Parts, probes: &EndpointProbes, steps: &Steps
                 ("clock", clock),
                 ("receive", receive),
                 ("check", check),
+                ("call handler", call),
                 ("flow control", flow),
             ],
         );
@@ -363,7 +415,7 @@ fn acknowledgements_over_udp(parts: &mut Parts, [make, take]: [usize; 2], steps:
 
 /// Adds the round trip: the plain exchange of the same bytes, and what the protocol adds to it.
 fn round_trip_over_udp(parts: &mut Parts, [trip, plain]: [usize; 2], steps: &Steps) {
-    let Steps { clock, poll, protocol, .. } = steps;
+    let Steps { clock, poll, call, protocol, .. } = steps;
     let flow = [&protocol.request[..], &protocol.take_and_reply, &protocol.take_reply].concat();
     parts.operation(
         Table::Operation,
@@ -378,6 +430,7 @@ fn round_trip_over_udp(parts: &mut Parts, [trip, plain]: [usize; 2], steps: &Ste
             ("format", &times(2.0, &protocol.format)),
             ("checksum", &times(2.0, &protocol.checksum)),
             ("check", &times(2.0, &protocol.check)),
+            ("2 handlers", &times(2.0, call)),
         ],
     );
 }
@@ -389,29 +442,35 @@ fn endpoints(parts: &mut Parts, ends: &Ends, together: u64) -> EndpointProbes {
     let [send, handle_and_reply, handle_reply, in_vain_after] =
         parts.run(together, names, move |count| exchange(&mut of_run.borrow_mut(), count));
     let of_run = Rc::clone(ends);
-    let [handle] = parts.run(together, ["handle request"], move |count| {
-        let [requester, responder] = &mut *of_run.borrow_mut();
-        for _ in 0..count {
-            requester.request(TAKE)?;
-        }
-        let before = responder.state.requests;
-        let began = ticks::now();
-        responder.take_requests(before, count)?;
-        let handled = ticks::now() - began;
-        acknowledged(requester, responder)?;
-        Ok([handled])
-    });
+    let [handle, call] =
+        parts.run(together, ["handle request", "handle request, one call more"], move |count| {
+            let ends = &mut *of_run.borrow_mut();
+            Ok([handle(ends, TAKE, count)?, handle(ends, CALL, count)?])
+        });
     let ends = Rc::clone(ends);
     let in_vain = parts.simple("poll in vain", move || {
         // A loss of the peer ends the next run.
         black_box(ends.borrow_mut()[0].poll().is_ok());
     });
-    EndpointProbes { send, handle_and_reply, handle_reply, handle, in_vain, in_vain_after }
+    EndpointProbes { send, handle_and_reply, handle_reply, handle, call, in_vain, in_vain_after }
+}
+
+/// Sends `count` requests for a handler that does not reply. Returns the ticks in which they are handled.
+fn handle([requester, responder]: &mut [End; 2], handler: u8, count: u64) -> Result<u64, LayerError> {
+    for _ in 0..count {
+        requester.request(handler)?;
+    }
+    let before = responder.state.requests;
+    let began = ticks::now();
+    responder.take_requests(before, count)?;
+    let handled = ticks::now() - began;
+    acknowledged(requester, responder)?;
+    Ok(handled)
 }
 
 /// Makes `count` exchanges. Returns the ticks of sending, of handling and replying, and of handling the replies. Then
-/// each end polls in vain once, as in a round trip: an end over UDP that last found a message looks for two. Also returns the
-/// ticks of the first of these polls.
+/// each end polls in vain once, as in a round trip: an end over UDP that last found a message looks for two. Also
+/// returns the ticks of the first of these polls.
 fn exchange([requester, responder]: &mut [End; 2], count: u64) -> Result<[u64; 4], LayerError> {
     let (requests, replies) = (responder.state.requests, requester.state.replies);
     let began = ticks::now();

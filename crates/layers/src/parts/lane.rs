@@ -1,6 +1,7 @@
 //! The message lane of Virtual Interfaces without a provider.
 
 use super::Parts;
+use super::pace::Pace;
 use super::partner::{Partner, Server};
 use netdyno_clock::ticks;
 use netdyno_host::lane::{self, Reader, WORDS, Writer};
@@ -67,14 +68,33 @@ pub(super) fn slots(parts: &mut Parts) -> LaneProbes {
 pub(super) struct End {
     out: Writer,
     into: Reader,
+    pace: Pace,
 }
 
-/// Returns the end that asks and the server of the end that answers.
-pub(super) fn exchange() -> (End, Server) {
+impl End {
+    #[inline(always)]
+    fn read(&mut self) -> bool {
+        let is_there = read(&mut self.into);
+        if !is_there {
+            self.pace.pass();
+        }
+        is_there
+    }
+}
+
+/// Returns the end that asks and the server of the end that answers. `in_vain` is a poll of the layer that finds nothing,
+/// and gives the pace.
+pub(super) fn exchange(in_vain: impl FnMut()) -> (End, Server) {
     let ((there, arriving), (back, answers)) = (lane::pair(), lane::pair());
-    let (asking, mut answering) = (End { out: there, into: answers }, End { out: back, into: arriving });
+    let end = |out, into| End { out, into, pace: Pace::default() };
+    let (mut asking, mut answering) = (end(there, answers), end(back, arriving));
+    let pace = Pace::of(in_vain, |pace| {
+        asking.pace = pace;
+        black_box(asking.read());
+    });
+    (asking.pace, answering.pace) = (pace, pace);
     let server = move || {
-        let is_there = read(&mut answering.into);
+        let is_there = answering.read();
         if is_there {
             // The request says that the answer before it was taken.
             free(&mut answering.out)?;
@@ -89,7 +109,7 @@ pub(super) fn exchange() -> (End, Server) {
 pub(super) fn round_trips(parts: &mut Parts, partner: &Rc<Partner>, server: usize, mut asking: End) -> usize {
     parts.round_trips("plain round trip", partner, server, move |partner| {
         write(&mut asking.out)?;
-        partner.until(|| Ok(read(&mut asking.into)))?;
+        partner.until(|| Ok(asking.read()))?;
         free(&mut asking.out)
     })
 }

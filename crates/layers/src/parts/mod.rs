@@ -7,13 +7,14 @@
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
 //! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines` and `reliability` are their parts,
-//!   `content` is what their messages carry, and `arrival` waits for one.
+//!   `content` is what their messages carry, `arrival` waits for one, and `pace` is that of the polls.
 
 pub(crate) mod am;
 mod arrival;
 mod content;
 mod lane;
 mod lines;
+mod pace;
 pub(crate) mod partner;
 mod reliability;
 mod ring;

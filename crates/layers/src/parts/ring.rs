@@ -1,6 +1,7 @@
 //! The message ring without an endpoint: its slots and its flow control.
 
 use super::content::Content;
+use super::pace::Pace;
 use super::partner::{Partner, Server};
 use super::{MANY, Parts};
 use netdyno_clock::ticks;
@@ -19,6 +20,7 @@ const LOOKED_AT: usize = 64;
 /// The probes of the ring.
 #[derive(Clone, Copy)]
 pub(super) struct RingProbes {
+    /// Taking a credit, and writing a slot.
     pub(super) write: usize,
     pub(super) read: usize,
     /// Looking for a message in an empty ring.
@@ -80,12 +82,13 @@ fn credits() -> impl FnMut() -> Result<Credit, LayerError> {
 
 /// Adds the runs of one ring within a thread.
 pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
-    let (mut lane, mut credit, content) = (Lane::new(content), credits(), content.clone());
+    let (mut lane, mut credits, content) = (Lane::new(content), Credits::new(WINDOW), content.clone());
     let (mut room, together) = (Vec::new(), content.together() as u64);
-    let [write, read] = parts.run(together, ["write slot", "read slot"], move |count| {
+    let [write, read] = parts.run(together, ["take credit, write slot", "read slot"], move |count| {
         let began = ticks::now();
         for _ in 0..count {
-            write(&mut lane.writer, credit()?, black_box(&content));
+            let credit = credits.take().ok_or_else(|| LayerError::new("the ring is full"))?;
+            write(&mut lane.writer, credit, black_box(&content));
         }
         let written = ticks::now();
         for _ in 0..count {
@@ -93,7 +96,9 @@ pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
                 return Err(LayerError::new("a message did not arrive in the ring"));
             }
         }
-        Ok([written - began, ticks::now() - written])
+        let taken = ticks::now();
+        credits.complete_to(credits.sent() as u16).map_err(|_| LayerError::new("the ring counts wrongly"))?;
+        Ok([written - began, taken - written])
     });
     let (_, empty) = ring::pair(LOOKED_AT, 0);
     let look = parts.simple("look at an empty ring", move || {
@@ -128,11 +133,9 @@ pub(super) fn slots(parts: &mut Parts, content: &Content) -> RingProbes {
 pub(super) struct End {
     out: Writer,
     into: Reader,
-    /// A ring without messages. An endpoint looks at two rings in each poll, and polls that follow faster take the line
-    /// away from its writer.
-    other: Reader,
     content: Content,
     room: Vec<u8>,
+    pace: Pace,
 }
 
 impl End {
@@ -143,19 +146,26 @@ impl End {
 
     #[inline(always)]
     fn read(&mut self) -> bool {
-        black_box(self.other.read().is_some());
-        read(&mut self.into, &mut self.room)
+        let is_there = read(&mut self.into, &mut self.room);
+        if !is_there {
+            self.pace.pass();
+        }
+        is_there
     }
 }
 
-/// Returns the end that asks and the server of the end that answers.
-pub(super) fn exchange(content: &Content) -> (End, Server) {
+/// Returns the end that asks and the server of the end that answers. `in_vain` is a poll of the layer that finds nothing,
+/// and gives the pace.
+pub(super) fn exchange(content: &Content, in_vain: impl FnMut()) -> (End, Server) {
     let (there, back) = (Lane::new(content), Lane::new(content));
-    let end = |out, into| {
-        let Lane { reader: other, .. } = Lane::new(content);
-        End { out, into, other, content: content.clone(), room: Vec::new() }
-    };
-    let (asking, mut answering) = (end(there.writer, back.reader), end(back.writer, there.reader));
+    let end =
+        |out, into| End { out, into, content: content.clone(), room: Vec::new(), pace: Pace::default() };
+    let (mut asking, mut answering) = (end(there.writer, back.reader), end(back.writer, there.reader));
+    let pace = Pace::of(in_vain, |pace| {
+        asking.pace = pace;
+        black_box(asking.read());
+    });
+    (asking.pace, answering.pace) = (pace, pace);
     let mut credit = credits();
     let server = move || {
         let is_there = answering.read();
