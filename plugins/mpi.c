@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 
 /* Timeout in seconds while close waits for the other processes to close. */
 #define CLOSE_S 1.0
+/* The same for those that know that all others end. */
+#define CLOSE_TOGETHER_S 2.0
+/* Polls for a reply before each further one yields the processor. */
+#define POLLS_BEFORE_YIELD 10000
 /* The tag of messages, of the announcement of an epoch, and of the reply of a process whose memory was
  * posted. */
 #define TAG 0
@@ -48,17 +53,22 @@ struct level {
     int number;
 };
 
-/* Returns 0 on success. Otherwise writes MPI's error text and returns -1. */
-static int told(char *error, const char *what, int code)
+/* Writes MPI's error text and returns -1. */
+static int tell(char *error, const char *what, int code)
 {
     char reason[MPI_MAX_ERROR_STRING] = "";
     int length;
 
-    if (code == MPI_SUCCESS)
-        return 0;
     MPI_Error_string(code, reason, &length);
     snprintf(error, NETDYNO_TEXT_BYTES, "%s: %s", what, reason);
     return -1;
+}
+
+/* Returns 0 on success. Otherwise writes MPI's error text and returns -1. Every call of MPI passes here, so that the array
+ * for the text is not set up before there is an error. */
+static int told(char *error, const char *what, int code)
+{
+    return code == MPI_SUCCESS ? 0 : tell(error, what, code);
 }
 
 /* Returns the requested level. Returns NULL after writing an error if a setting is invalid. */
@@ -441,9 +451,13 @@ static int await_reply(struct netdyno_channel *channel)
 {
     int done = 0;
 
-    while (!done)
+    for (int polls = 0; !done; polls++) {
         if (told(channel->error, "MPI_Test", MPI_Test(&channel->reply, &done, MPI_STATUS_IGNORE)))
             return -1;
+        /* The other process may need this processor. */
+        if (polls > POLLS_BEFORE_YIELD)
+            sched_yield();
+    }
     return 0;
 }
 
@@ -557,13 +571,15 @@ static int completes(MPI_Request *request, double until)
 }
 
 /* Returns whether all processes call this within CLOSE_S of each other. A process that no longer waits has entered the first
- * barrier all the same. One that comes later then passes that, but not the second one. */
+ * barrier all the same. One that comes later then passes that, but not the second one. Those that have passed the first one
+ * know that the others end as well, and wait longer: one that gave up now would let them wait in MPI_Finalize. */
 static int all_close(struct netdyno_channel *channel)
 {
     for (int nth = 0; nth < 2; nth++) {
+        double until = MPI_Wtime() + (nth ? CLOSE_TOGETHER_S : CLOSE_S);
         MPI_Request barrier;
 
-        if (MPI_Ibarrier(channel->comm, &barrier) != MPI_SUCCESS || !completes(&barrier, MPI_Wtime() + CLOSE_S))
+        if (MPI_Ibarrier(channel->comm, &barrier) != MPI_SUCCESS || !completes(&barrier, until))
             return 0;
     }
     return 1;
@@ -600,9 +616,12 @@ static int mpi_close(struct netdyno_channel *channel)
         }
         if (channel->group != MPI_GROUP_NULL)
             MPI_Group_free(&channel->group);
-        MPI_Comm_free(&channel->comm);
-        if (is_last)
-            MPI_Finalize();
+        /* Both wait for an operation that is not complete, maybe forever. */
+        if (is_free) {
+            MPI_Comm_free(&channel->comm);
+            if (is_last)
+                MPI_Finalize();
+        }
     }
     if (is_free)
         release(channel);

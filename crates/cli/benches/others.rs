@@ -7,9 +7,9 @@
 //! Needs Debian's sockperf, libfabric-bin and ucx-utils, with libfabric-dev and libucx-dev. The programs alternate, each
 //! time in fresh processes. A ratio is taken within a round; medians and intervals are over the rounds.
 //!
-//! sockperf, ucx_perftest and the program give the median of their trips, which is compared with the median of netdyno's trips.
-//! fi_pingpong gives only the average, with all interruptions; it is compared with netdyno's figure, the median of trimmed
-//! means.
+//! sockperf, ucx_perftest and the program give the median of their trips, which is compared with the median of
+//! netdyno's trips. fi_pingpong gives only the average, with all interruptions; it is compared with netdyno's figure,
+//! the median of trimmed means.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 

@@ -3,9 +3,9 @@
 //!
 //!     cargo bench -p netdyno --bench windows [lock|post|fence]
 //!
-//! The programs alternate, each time in fresh processes on the same processors. The program pauses before each operation for
-//! as long as netdyno did just before. A ratio is taken within a round; medians and intervals are over the rounds. Both give
-//! the median over batches, of each the mean of its middle 80 %.
+//! The programs alternate, each time in fresh processes on the same processors. The program pauses before each
+//! operation for as long as netdyno did just before. A ratio is taken within a round; medians and intervals are over
+//! the rounds. Both give the median over batches, of each the mean of its middle 80 %.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to report")]
 

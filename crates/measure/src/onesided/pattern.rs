@@ -218,11 +218,12 @@ fn batch<I: Initiator>(
     goes_on();
     let singles = (0..singles).map(|_| bench.single(operation)).collect::<Result<Vec<_>, _>>()?;
     data.start_ns.push(trimmed_mean(singles.iter().map(|single| single.start_ns)));
-    if operation.shows_local(bench.layer.synchronisation()) {
-        data.local_ns.push(trimmed_mean(singles.iter().map(|single| single.local_ns)));
-    }
-    let remote: Vec<f64> = singles.iter().filter_map(|single| single.remote_ns).collect();
-    data.remote_ns.extend((!remote.is_empty()).then(|| trimmed_mean(remote)));
+    let mean = |of: fn(&Single) -> Option<f64>| {
+        let times: Vec<f64> = singles.iter().filter_map(of).collect();
+        (!times.is_empty()).then(|| trimmed_mean(times))
+    };
+    data.local_ns.extend(mean(|single| single.local_ns));
+    data.remote_ns.extend(mean(|single| single.remote_ns));
     goes_on();
     data.gap_ns.push(bench.rise(operation, row)?);
     Ok(())
@@ -231,14 +232,14 @@ fn batch<I: Initiator>(
 /// The times of a single operation from a quiet layer.
 struct Single {
     start_ns: f64,
-    local_ns: f64,
+    local_ns: Option<f64>,
     remote_ns: Option<f64>,
 }
 
 impl Single {
     /// Returns the time until the operation is complete everywhere.
     fn complete_ns(&self) -> f64 {
-        self.remote_ns.unwrap_or(self.local_ns)
+        self.remote_ns.or(self.local_ns).unwrap_or(self.start_ns)
     }
 }
 
@@ -246,23 +247,28 @@ impl<I: Initiator> Bench<'_, I> {
     /// Makes a single operation from a quiet layer.
     #[inline(always)]
     fn single(&mut self, operation: Operation) -> Result<Single, LayerError> {
+        let shows_local = operation.shows_local(self.layer.synchronisation());
         self.layer.open_epoch()?;
         self.rest();
         let start = self.layer.now();
         self.layer.start()?;
         let started = self.layer.now();
-        self.layer.wait_local()?;
-        let local = self.layer.now();
-        let remote_ns = if operation.fetches() {
-            None
-        } else {
+        // A reading interrupts the processor's work for longer than it takes itself, so that none is in vain.
+        let mut local = None;
+        if shows_local {
+            self.layer.wait_local()?;
+            local = Some(self.layer.now());
+        }
+        let mut remote = None;
+        if !operation.fetches() {
             self.layer.flush()?;
-            Some(self.since(start) - 3.0 * self.timer_ns)
-        };
+            remote = Some(self.layer.now());
+        }
+        let ns = |until, readings: u8| self.ns(until - start) - f64::from(readings) * self.timer_ns;
         Ok(Single {
-            start_ns: self.ns(started - start) - self.timer_ns,
-            local_ns: self.ns(local - start) - 2.0 * self.timer_ns,
-            remote_ns,
+            start_ns: ns(started, 1),
+            local_ns: local.map(|local| ns(local, 2)),
+            remote_ns: remote.map(|remote| ns(remote, 2 + u8::from(shows_local))),
         })
     }
 
