@@ -10,6 +10,12 @@ use netdyno_measure::logp::data::Transport;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Returns the error for a reply that arrives while no request is in flight.
+#[cold]
+pub(crate) fn unasked_reply() -> LayerError {
+    LayerError::new("a reply came that nothing was asked for")
+}
+
 /// Either end of a wire. A wire does not count requests in flight.
 pub(crate) trait Wire {
     /// Sends a message. The caller has made sure that there is room for it.
@@ -105,7 +111,9 @@ impl<W: Wire> Requester for RealRequester<W> {
     #[inline(always)]
     fn poll(&mut self) -> Result<bool, LayerError> {
         let found = self.wire.take()?;
-        self.in_flight -= usize::from(found);
+        if found {
+            self.in_flight = self.in_flight.checked_sub(1).ok_or_else(unasked_reply)?;
+        }
         Ok(found)
     }
 

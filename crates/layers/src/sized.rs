@@ -2,7 +2,7 @@
 //! sizes of the next requests and replies, and the replier confirms them.
 
 use crate::peer_wait::PeerWait;
-use crate::requests::{RealRequester, Wire};
+use crate::requests::{RealRequester, Wire, unasked_reply};
 use netdyno_measure::layer::{LayerError, Meter, SizedRequester, Transfer};
 use netdyno_measure::processor_time::Accounts;
 use std::time::Duration;
@@ -107,12 +107,6 @@ impl SizedEnd {
     pub(crate) fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
-}
-
-/// Returns the error for a reply that arrives while no request is in flight.
-#[cold]
-fn unasked_reply() -> LayerError {
-    LayerError::new("a reply came that nothing was asked for")
 }
 
 /// A wire whose messages can have any size.

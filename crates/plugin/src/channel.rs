@@ -479,9 +479,19 @@ fn not_posted(slot: usize) -> PluginError {
     PluginError(format!("nothing is posted in slot {slot}"))
 }
 
+impl Channel {
+    /// Frees the slots of operations that are complete and were not tested since. An error ends with the channel.
+    fn free_complete_sends(&mut self) {
+        for slot in 0..self.slots() {
+            let _ = self.test_send(slot);
+        }
+    }
+}
+
 impl Drop for Channel {
     fn drop(&mut self) {
         if !self.raw.is_null() {
+            self.free_complete_sends();
             self.deregister_all();
         }
         // SAFETY: the channel is open, and it is closed only here.

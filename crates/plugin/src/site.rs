@@ -26,6 +26,10 @@ pub fn build(source: &Source, compiler: Option<&Path>) -> Result<PathBuf, Plugin
     let compiler = find_compiler(source, compiler)?;
     let cache =
         cache().map_err(|error| PluginError::new(format!("there is no folder to build in: {error}")))?;
+    // A library that is not where the user says must not be another one that the compiler finds.
+    if source.library.is_some_and(|library| folder_of(&library).is_some()) {
+        check(source, &compiler)?;
+    }
     // After a failure the check of the library gives a clearer error than the compiler.
     build_in(&cache, source, &compiler).or_else(|error| check(source, &compiler).and(Err(error)))
 }
@@ -41,7 +45,7 @@ pub fn find(source: &Source, named: Option<&Path>) -> Result<PathBuf, PluginErro
 fn check(source: &Source, compiler: &Path) -> Result<(), PluginError> {
     let Some(library) = &source.library else { return Ok(()) };
     let Library { name, variable, header, advice, .. } = library;
-    if let Some(folder) = variable_as_path(variable)
+    if let Some(folder) = folder_of(library)
         && !folder.join("include").join(header).is_file()
     {
         return Err(PluginError(format!(
@@ -62,10 +66,15 @@ fn check(source: &Source, compiler: &Path) -> Result<(), PluginError> {
     }
 }
 
-/// Returns the compiler options that find the library.
+/// Returns the folder of the library that the user has named. The compiler runs in a folder of its own.
+fn folder_of(library: &Library) -> Option<PathBuf> {
+    std::path::absolute(variable_as_path(library.variable)?).ok()
+}
+
+/// Returns the compiler options that find the library, also when it is loaded.
 fn options_of(library: &Library) -> Vec<String> {
     let link = library.link.iter().map(|option| (*option).to_owned());
-    if let Some(folder) = variable_as_path(library.variable) {
+    if let Some(folder) = folder_of(library) {
         let folder = folder.display();
         let places =
             ["lib", "lib64"].map(|lib| [format!("-L{folder}/{lib}"), format!("-Wl,-rpath,{folder}/{lib}")]);
@@ -82,11 +91,20 @@ fn options_of(library: &Library) -> Vec<String> {
         .ok()
         .filter(|output| output.status.success());
     match said {
-        Some(output) => {
-            String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
-        }
+        Some(output) => with_run_path(&String::from_utf8_lossy(&output.stdout)),
         None => link.collect(),
     }
+}
+
+/// Returns the options of pkg-config, and behind each folder of libraries the option that finds them there when the layer is
+/// loaded.
+fn with_run_path(options: &str) -> Vec<String> {
+    let run_path = |option: &str| option.strip_prefix("-L").map(|folder| format!("-Wl,-rpath,{folder}"));
+    options
+        .split_whitespace()
+        .flat_map(|option| [Some(option.to_owned()), run_path(option)])
+        .flatten()
+        .collect()
 }
 
 /// Returns the compiler for a source: the named one, or the result of the search.
@@ -177,4 +195,17 @@ fn first_error(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
     line.map_or_else(|| format!("it ended with {}", output.status), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_library_is_known_when_the_layer_is_loaded() {
+        assert_eq!(
+            with_run_path("-I/opt/a/include -L/opt/a/lib -lfabric \n"),
+            ["-I/opt/a/include", "-L/opt/a/lib", "-Wl,-rpath,/opt/a/lib", "-lfabric"]
+        );
+    }
 }

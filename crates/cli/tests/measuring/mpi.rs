@@ -80,6 +80,35 @@ fn every_synchronisation_is_measured_and_named() {
     }
 }
 
+/// A layer of the user's own has the epochs that it says it has, as `layer.h` promises.
+#[test]
+fn a_layer_of_ones_own_is_measured_in_its_epochs() {
+    let _alone = alone();
+    for compiler in compilers() {
+        let folder = tempfile::tempdir().unwrap();
+        let built = |source: &str| {
+            let mut command = netdyno(&["plugin", "build", source]);
+            let output =
+                prepare(&mut command, &compiler).env("XDG_CACHE_HOME", folder.path()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        };
+        let launcher = format!("'{}' -n {{n}}", launcher(&compiler).display());
+        let verb = ["onesided", "--over", "plugin", "--largest", "1KiB", "--sync", "fence"];
+        let args = [&verb[..], &["--launches", "1", "--max-time", "300ms", "--format", "json"]].concat();
+        let mut command = netdyno(&args);
+        command.args(["--launcher", &launcher]).env("NETDYNO_PLUGIN", built("mpi"));
+        let output = prepare(&mut command, &compiler).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        let found = record.results[0].found.onesided().unwrap();
+        assert_eq!(found.synchronisation, Some(Synchronisation::Fence));
+        let output = netdyno(&args).env("NETDYNO_PLUGIN", built("skeleton")).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("has no epochs of this kind: use --sync lock"), "{stderr}");
+        assert!(!output.status.success() && output.stdout.is_empty());
+    }
+}
+
 /// Returns the workers that a launcher below `parent` has started, in the order of their start.
 fn workers_below(parent: u32) -> Vec<u32> {
     let mut below: Vec<u32> = workers_of(parent)

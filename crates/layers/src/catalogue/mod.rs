@@ -290,9 +290,10 @@ impl Layer {
         matches!(self, Self::Mpi | Self::Ucx(_) | Self::Plugin)
     }
 
-    /// Returns whether one-sided operations have several synchronisations.
+    /// Returns whether one-sided operations may have several synchronisations. A layer of the user's own says so when it is
+    /// opened.
     pub const fn has_synchronisations(self) -> bool {
-        matches!(self, Self::Mpi)
+        matches!(self, Self::Mpi | Self::Plugin)
     }
 
     /// Returns whether the layer takes `--faults`.

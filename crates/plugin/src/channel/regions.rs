@@ -55,23 +55,35 @@ enum RegionMemory {
 
 impl Region {
     /// Returns the address of `bytes` bytes at `offset`, or an error if they exceed the region.
+    #[inline(always)]
     fn place(&self, offset: usize, bytes: usize) -> Result<NonNull<u8>, PluginError> {
         let (start, size) = match &self.memory {
             RegionMemory::Mapped(memory) => (memory.start(), memory.bytes()),
             RegionMemory::Allocated { start, bytes } => (*start, *bytes),
         };
         if offset > size || bytes > size - offset {
-            return Err(PluginError(format!("a region of {size} bytes has no {bytes} from {offset} on")));
+            return Err(beyond(size, offset, bytes));
         }
         // SAFETY: `offset` lies inside the memory or at its end.
         Ok(unsafe { start.add(offset) })
     }
 }
 
+#[cold]
+fn beyond(size: usize, offset: usize, bytes: usize) -> PluginError {
+    PluginError(format!("a region of {size} bytes has no {bytes} from {offset} on"))
+}
+
+#[cold]
+fn unregistered() -> PluginError {
+    PluginError::new("the memory is not registered any more")
+}
+
 impl Regions {
+    #[inline(always)]
     fn find(&self, id: RegionId) -> Result<&Region, PluginError> {
         let region = self.0.get(id.0).and_then(Option::as_ref);
-        region.ok_or_else(|| PluginError::new("the memory is not registered any more"))
+        region.ok_or_else(unregistered)
     }
 }
 
@@ -156,6 +168,7 @@ impl Channel {
 
     /// Posts a put in a send slot. After completion ([`Channel::test_send`]) the local memory may be changed.
     /// The data is visible at the other process only after [`Channel::flush`].
+    #[inline(always)]
     pub fn put(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { put, .. } = self.one_sided()?;
         // SAFETY: the channel is open, and `post` passes a valid transfer.
@@ -163,6 +176,7 @@ impl Channel {
     }
 
     /// Posts a get in a send slot. After completion the data is in the local region.
+    #[inline(always)]
     pub fn get(&mut self, slot: usize, transfer: &Transfer<'_>) -> Result<(), PluginError> {
         let OneSided { get, .. } = self.one_sided()?;
         // SAFETY: the channel is open, and `post` passes a valid transfer.
@@ -197,6 +211,7 @@ impl Channel {
 
     /// Posts an operation by `call`, which gets a transfer whose range lies inside a region. The region stays
     /// valid, and this process does not touch it, until the operation completes or the channel is closed.
+    #[inline(always)]
     fn post(
         &mut self,
         slot: usize,
@@ -223,6 +238,7 @@ impl Channel {
     }
 
     /// Waits until all completed puts to a process are visible there.
+    #[inline(always)]
     pub fn flush(&mut self, rank: usize) -> Result<(), PluginError> {
         let OneSided { flush, .. } = self.one_sided()?;
         let rank = self.rank(rank)?;
@@ -284,11 +300,13 @@ impl Channel {
         registers.ok_or_else(|| self.cannot("register memory"))
     }
 
+    #[inline(always)]
     fn one_sided(&self) -> Result<OneSided, PluginError> {
         let one_sided = self.plugin.one_sided.filter(|_| self.uses.is_one_sided());
         one_sided.ok_or_else(|| self.cannot("put and get"))
     }
 
+    #[cold]
     pub(super) fn cannot(&self, what: &str) -> PluginError {
         let name = &self.plugin.name;
         PluginError(if self.uses.is_one_sided() {
