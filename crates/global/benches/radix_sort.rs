@@ -4,9 +4,9 @@
 //!     cargo build --release -p netdyno-global --examples
 //!     NETDYNO_TEST_MPICC=/path/to/mpicc cargo bench -p netdyno-global --bench radix_sort [KEYS]
 //!
-//! Both have the same keys and digits. By digit the keys move together: by stores of 256 keys to their places here, and by one
-//! `MPI_Alltoallv` there, which is what an MPI programmer would write. By key each key is a store of its own, and an
-//! `MPI_Put`; this has fewer keys, because `MPI_Put` takes long. Both programs check their results.
+//! Both have the same keys and digits. By digit the keys move together: by stores of 256 keys to their places here,
+//! and by one `MPI_Alltoallv` there, which is what an MPI programmer would write. By key each key is a store of its
+//! own, and an `MPI_Put`; this has fewer keys, because `MPI_Put` takes long. Both programs check their results.
 //!
 //! The two alternate, each time in fresh processes with a processor a rank. A ratio is taken within a pair of runs;
 //! medians and intervals are over the pairs. The ranks start by netdyno's launcher, as those of MPICH can.

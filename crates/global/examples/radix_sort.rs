@@ -3,8 +3,8 @@
 //!     cargo build --release -p netdyno-global --example radix_sort
 //!     netdyno launch -n 4 target/release/examples/radix_sort 100000
 //!
-//! `--by key` stores each key by itself: a message a key. `--by digit` lets keys with the same digit wait for each other, so
-//! that one store moves many.
+//! `--by key` stores each key by itself: a message a key. `--by digit` lets keys with the same digit wait for each
+//! other, so that one store moves many.
 
 #[path = "common/blocks.rs"]
 mod blocks;
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
 
 /// Number of keys that are loaded at once: they stay in the first cache.
 const PIECE: usize = 1024;
-/// The most keys of a digit that are stored together. The keys that wait for others, of all digits, stay in the second cache.
+/// The most keys of a digit that are stored together. The keys that wait for others, of all digits, stay in the
+/// second cache.
 const TOGETHER: usize = 256;
 
 /// Sorts by one digit after the other, from the lowest on. Each rank keeps its number of keys. Keys go from one segment to

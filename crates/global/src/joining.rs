@@ -55,8 +55,8 @@ impl World {
     /// Intel MPI, `srun --mpi=pmi2`, or Flux.
     /// Without a launcher this process is the only rank.
     ///
-    /// A launcher ends the ranks of a job once one has failed. So a rank that has lost another one gives the launcher 2 s to
-    /// end it, before it returns [`Error::PeerLost`](crate::Error::PeerLost).
+    /// A launcher ends the ranks of a job once one has failed. So a rank that has lost another one gives the launcher
+    /// 2 s to end it, before it returns [`Error::PeerLost`](crate::Error::PeerLost).
     ///
     /// # Errors
     /// Returns an error if the launcher offers no PMI version 1 or fails, or if a rank cannot be reached.

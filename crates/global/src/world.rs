@@ -290,8 +290,8 @@ impl World {
         self.check().err().unwrap_or_else(|| self.end_by_loss(rank, lost))
     }
 
-    /// Keeps the error for later calls, and tells the other ranks of the loss. They would only see that this rank closes its
-    /// endpoint, and would take it for the lost one. So a rank that was told tells the others, too.
+    /// Keeps the error for later calls, and tells the other ranks of the loss. They would only see that this rank
+    /// closes its endpoint, and would take it for the lost one. So a rank that was told tells the others, too.
     fn end_by_loss(&mut self, rank: u32, lost: PeerLost) -> Error {
         let error = self.fail(Error::PeerLost { rank, lost });
         if !self.state.has_left[rank as usize] {

@@ -22,6 +22,7 @@
 //! * [`signals`]: starts threads that take no signals of the program.
 //! * [`sleep`]: the wake-up protocol between a sleeping side and its peer.
 //! * [`standard`]: the state of standard output at process start.
+//! * [`timed`]: a connection that is read until a time.
 //! * [`tied`]: child processes that end with their parent.
 //! * [`wakeup`]: a wake-up that other processes ring.
 //! * [`wait`]: the wait strategies of an idle process.
@@ -53,5 +54,6 @@ pub mod sleep;
 pub mod standard;
 mod sync;
 pub mod tied;
+pub mod timed;
 pub mod wait;
 pub mod wakeup;

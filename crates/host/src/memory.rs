@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the bytes that are available without reclaim from other programs, if the system reports them: the fewest of those
-/// of the machine and of the control groups of this process.
+/// Returns the bytes that are available without reclaim from other programs, if the system reports them: the fewest
+/// of those of the machine and of the control groups of this process.
 pub fn available_bytes() -> Option<usize> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let left = groups.lines().flat_map(|group| left_in_group(Path::new("/sys/fs/cgroup"), group));
@@ -17,8 +17,8 @@ fn available_on_machine() -> Option<usize> {
     line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// Returns the bytes that are left in a group of this process and in those around it, by a line of `/proc/self/cgroup`: number,
-/// controllers, path (cgroups(7)).
+/// Returns the bytes that are left in a group of this process and in those around it, by a line of
+/// `/proc/self/cgroup`: number, controllers, path (cgroups(7)).
 fn left_in_group(root: &Path, line: &str) -> Vec<usize> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };

@@ -180,6 +180,11 @@ impl Workers {
         Ok(self.members.len() - 1)
     }
 
+    /// Returns the number of workers, ended ones included.
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
     /// Returns the location of a worker.
     pub fn place(&self, rank: usize) -> Place {
         self.members[rank].place()

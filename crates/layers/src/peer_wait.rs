@@ -42,8 +42,8 @@ impl PeerWait {
         Self { bytes, ..self }
     }
 
-    /// Notes that a part of a message has moved, so that the peer is there. The time to spin is that of the whole message, as
-    /// it is where a process serves ([`crate::idle`]).
+    /// Notes that a part of a message has moved, so that the peer is there. The time to spin is that of the whole
+    /// message, as it is where a process serves ([`crate::idle`]).
     #[inline(always)]
     pub(crate) fn note_moved(&mut self) {
         self.silent_since = None;
@@ -61,8 +61,8 @@ impl PeerWait {
         self.after_empty_poll_of(&mut (), |(), timeout| block(timeout), |()| None)
     }
 
-    /// Passes time as [`PeerWait::after_empty_poll`] does. The wait goes on while the `transport` of the `wire` counts more,
-    /// because a large message may take longer on its way.
+    /// Passes time as [`PeerWait::after_empty_poll`] does. The wait goes on while the `transport` of the `wire`
+    /// counts more, because a large message may take longer on its way.
     ///
     /// # Errors
     /// [`PEER_TIMEOUT`] is over and the transport has moved nothing since it began, or `block` failed.

@@ -32,8 +32,8 @@ pub fn answer(call: &str, work: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     }
 }
 
-/// Returns `AM_OK` if a short way has done all, and else runs the guarded body. The short way has no call that can panic; the
-/// guard would make a message later by a few stores.
+/// Returns `AM_OK` if a short way has done all, and else runs the guarded body. The short way has no call that can
+/// panic; the guard would make a message later by a few stores.
 #[inline]
 pub fn answer_shortly(is_done: bool, otherwise: impl FnOnce() -> c_int) -> c_int {
     if is_done { OK } else { otherwise() }

@@ -34,8 +34,8 @@ pub const MOST_GIVEN: u64 = 1 << 30;
 pub const ROUNDS: usize = 16;
 /// Interval between two looks of a rank that gives its launcher time to end it.
 const LAUNCHER_STEP: Duration = Duration::from_millis(5);
-/// Time that a rank which was told the end leaves the one that has told it to abort the job, behind its callback and its last
-/// output. The launcher then ends all.
+/// Time that a rank which was told the end leaves the one that has told it to abort the job, behind its callback and
+/// its last output. The launcher then ends all.
 const FOLLOWING: Duration = Duration::from_secs(1);
 /// Time between two ranks that say why the job ends, and the last rank that waits for it.
 const TURN: Duration = Duration::from_millis(50);
@@ -202,8 +202,8 @@ impl Job {
         self.meeting.load(Ordering::Relaxed) != Meeting::Nothing as u8
     }
 
-    /// Returns what this rank tells of its end. A handler may end the job within a barrier or gathering, which this rank then
-    /// has not taken part in.
+    /// Returns what this rank tells of its end. A handler may end the job within a barrier or gathering, which this
+    /// rank then has not taken part in.
     pub fn own_end(&self, code: c_int) -> End {
         let now = self.meeting.load(Ordering::Relaxed);
         let complete = |begun: &Cell<u64>, meeting| begun.get() - u64::from(now == meeting as u8);
@@ -211,7 +211,8 @@ impl Job {
         [code as u64, barriers, complete(&self.gatherings, Meeting::Gathering)]
     }
 
-    /// Returns whether a rank may give something for this gathering: the one under way, or one that may have begun elsewhere.
+    /// Returns whether a rank may give something for this gathering: the one under way, or one that may have begun
+    /// elsewhere.
     fn may_give(&self, gathering: u64) -> bool {
         let begun = self.gatherings.get();
         (begun.saturating_sub(1)..=begun + GATHERINGS_AHEAD).contains(&gathering)
@@ -248,8 +249,8 @@ impl Job {
         self.pmi.try_lock().ok()?.take()
     }
 
-    /// Ends this rank: calls the callback, empties the output, and tells the launcher. A launcher names the rank that aborts
-    /// first, which is the one that has ended the job.
+    /// Ends this rank: calls the callback, empties the output, and tells the launcher. A launcher names the rank that
+    /// aborts first, which is the one that has ended the job.
     pub fn leave(&self, code: c_int) {
         if self.is_ending.swap(true, Ordering::Relaxed) {
             return;

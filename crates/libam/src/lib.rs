@@ -22,7 +22,8 @@
 //! * `code`: return codes, statuses of returned messages, and operation codes.
 //! * `message`: the form of a message in the words and the payload of the stack's messages.
 //! * `name`: names of endpoints. `lobby`: how endpoints find each other by name.
-//! * `objects`: the bundles and endpoints that programs hold. `translations`: their tables. `polling`: bundles. `objects::token`, `calling`: the call of a handler.
+//! * `objects`: the bundles and endpoints that programs hold. `translations`: their tables. `polling`: bundles.
+//! * `objects::token`, `calling`: the call of a handler.
 //! * `exchange`: sending, receiving, connecting, and messages between ranks.
 //! * `spmd`: ranks, barrier, gathering, the end of a job. `spawning`: the start of its ranks.
 //! * `skin`: the functions of the headers in `include`. `gam`: those of `am.h`.

@@ -9,8 +9,8 @@
 //!                                    <-------------------------------------------- address of its port
 //! ```
 //!
-//! A rank that ends the job in a handler cannot send messages, so it calls here too. It sends the end instead of an address.
-//! A rank whose process ends, as by `exit`, says that it leaves:
+//! A rank that ends the job in a handler cannot send messages, so it calls here too. It sends the end instead of an
+//! address. A rank whose process ends, as by `exit`, says that it leaves:
 //!
 //! ```text
 //! own name, END, the end             ----->    puts the notice into the inbox
@@ -24,6 +24,7 @@ use crate::lock::held;
 use crate::name::Name;
 use crate::settings;
 use netdyno_host::signals::without_signals;
+use netdyno_host::timed::Timed;
 use netdyno_host::{machine, random};
 use netdyno_stack::am::Wire;
 use std::collections::HashMap;
@@ -290,44 +291,15 @@ impl Lobby {
         let wire = match front[Name::LEN] {
             0 => Wire::Shm,
             1 => Wire::Udp,
-            END => {
-                let mut end = [[0; 8]; 3];
-                end.iter_mut().try_for_each(|word| offer.read_exact(word))?;
-                let is_taken = inbox.put_notice(from, Notice::End(end.map(u64::from_le_bytes)));
+            other => {
+                let is_taken =
+                    read_notice(other, &mut offer)?.is_some_and(|notice| inbox.put_notice(from, notice));
                 return stream.write_all(&[if is_taken { ACCEPTED } else { REFUSED }]);
             }
-            LEFT => {
-                let is_taken = inbox.put_notice(from, Notice::Left);
-                return stream.write_all(&[if is_taken { ACCEPTED } else { REFUSED }]);
-            }
-            _ => return stream.write_all(&[REFUSED]),
         };
         let address = read_counted(&mut offer)?;
         inbox.put(Call { from, wire, address, stream });
         Ok(())
-    }
-}
-
-/// A stream that is read until a time, however slowly the bytes come.
-struct Timed<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl<'a> Timed<'a> {
-    fn new(stream: &'a TcpStream, time: Duration) -> Self {
-        Self { stream, until: Instant::now() + time }
-    }
-}
-
-impl Read for Timed<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(bytes)
     }
 }
 
@@ -362,7 +334,7 @@ impl Calling {
         stream.set_write_timeout(Some(left))?;
         let (number, key) = name.identity();
         stream.write_all(&[&GREETING[..], &number.to_le_bytes(), &key.to_le_bytes()].concat())?;
-        let mut answers = Timed { stream: &stream, until };
+        let mut answers = Timed::until(&stream, until);
         let mut answer = [0];
         answers.read_exact(&mut answer)?;
         if answer != [ACCEPTED] {
@@ -392,7 +364,7 @@ impl Calling {
             Notice::Left => vec![LEFT],
         };
         self.0.write_all(&[&own.encode()[..], &notice].concat())?;
-        Timed { stream: &self.0, until }.read_exact(&mut [0])
+        Timed::until(&self.0, until).read_exact(&mut [0])
     }
 
     /// Returns the address of the other port, once the endpoint has answered. An empty address refuses the call.
@@ -432,6 +404,19 @@ pub fn answer(mut stream: &TcpStream, address: Option<&[u8]>) {
     };
     // A caller that is gone needs no answer.
     let _ = stream.write_all(&answer);
+}
+
+/// Reads the rest of a notice that begins with `kind`. Returns `None` if there is no such notice.
+fn read_notice(kind: u8, stream: &mut impl Read) -> io::Result<Option<Notice>> {
+    Ok(match kind {
+        END => {
+            let mut end = [[0; 8]; 3];
+            end.iter_mut().try_for_each(|word| stream.read_exact(word))?;
+            Some(Notice::End(end.map(u64::from_le_bytes)))
+        }
+        LEFT => Some(Notice::Left),
+        _ => None,
+    })
 }
 
 fn counted(bytes: &[u8]) -> Vec<u8> {

@@ -18,15 +18,16 @@ pub const NONE: u64 = 0;
 #[inline]
 pub fn this_thread() -> u64 {
     let thread;
-    // SAFETY: on Linux the first word of the control block, to which FS points, is its own address (System V ABI, thread-local
-    // storage). In a shared library, a thread-local variable would be a call.
+    // SAFETY: on Linux the first word of the control block, to which FS points, is its own address (System V ABI,
+    // thread-local storage). In a shared library, a thread-local variable would be a call.
     unsafe {
         std::arch::asm!("mov {}, fs:0", out(reg) thread, options(pure, readonly, nostack, preserves_flags));
     }
     thread
 }
 
-/// Returns the number of this thread: the address of a variable of its own. No other thread of the process that lives has it.
+/// Returns the number of this thread: the address of a variable of its own. No other thread of the process that lives
+/// has it.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn this_thread() -> u64 {

@@ -128,8 +128,8 @@ impl Bundle {
     /// request of this one, has handled meanwhile counts too, because this thread may wait for what it has changed.
     ///
     /// # Errors
-    /// Returns `Resource` in a handler, and if no event is set to end the wait. Returns `BadArg` if another thread frees the
-    /// bundle meanwhile.
+    /// Returns `Resource` in a handler, and if no event is set to end the wait. Returns `BadArg` if another thread
+    /// frees the bundle meanwhile.
     pub fn wait(&self) -> Result<(), Refusal> {
         if self.mask.get() == Mask::NoEvents {
             return Err(refuse(
@@ -168,8 +168,8 @@ impl Bundle {
         SEEN.with_borrow_mut(|seen| seen.insert(at, delivered).unwrap_or(0) != delivered)
     }
 
-    /// Sleeps until a message arrives. Other threads may use the bundle meanwhile. Returns false at once if nobody would end
-    /// the sleep.
+    /// Sleeps until a message arrives. Other threads may use the bundle meanwhile. Returns false at once if nobody
+    /// would end the sleep.
     ///
     /// # Errors
     /// As of [`Bundle::hold`].

@@ -204,8 +204,8 @@ fn between_two_network_namespaces() {
     }
 }
 
-/// Containers of one machine with networks of their own: the ranks find addresses at which they reach each other, and do not
-/// take the machine for one host.
+/// Containers of one machine with networks of their own: the ranks find addresses at which they reach each other, and
+/// do not take the machine for one host.
 #[test]
 fn between_containers_of_a_machine() {
     let Some(cable) = Cable::new() else { return };

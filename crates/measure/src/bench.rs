@@ -5,7 +5,8 @@ use crate::layer::{LayerError, Requester, SizedRequester, Time, Transfer, Work};
 use crate::logp::data::Burst;
 use crate::stats::{median, median_interval_of_sorted, quantile_of_sorted, sorted, trimmed_mean};
 
-/// A time in real time is long from here on: what takes so long is measured less often, and the launch says that it goes on.
+/// A time in real time is long from here on: what takes so long is measured less often, and the launch says that it
+/// goes on.
 pub(crate) const LONG_NS: f64 = 20e6;
 /// Window of the first stream of a pilot measurement, and of long messages.
 const PILOT_WINDOW: usize = 4;
@@ -122,8 +123,8 @@ impl<'a, L: Time> Bench<'a, L> {
         (self.since(start) - self.timer_ns) / f64::from(repeats)
     }
 
-    /// Measures all cells in passes, each in a random order. Makes at least one pass and at most `most`,
-    /// and stops once the full time budget has passed since the call. A cell that takes long calls its last argument between
+    /// Measures all cells in passes, each in a random order. Makes at least one pass and at most `most`, and stops
+    /// once the full time budget has passed since the call. A cell that takes long calls its last argument between
     /// its parts, because a launch that says nothing for a minute counts as dead.
     pub(crate) fn pass_over<C>(
         &mut self,

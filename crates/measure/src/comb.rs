@@ -87,8 +87,8 @@ impl Named {
         }
     }
 
-    /// Names a stack by post-work-wait: where the waiting goes, and who pays. Messages are unaided only if it is decided that
-    /// nothing is stolen.
+    /// Names a stack by post-work-wait: where the waiting goes, and who pays. Messages are unaided only if it is
+    /// decided that nothing is stolen.
     pub fn by_waiting(size: &SizeOverlap) -> Self {
         let finding = &size.finding;
         match finding.progress {

@@ -205,8 +205,9 @@ pub(crate) fn starvation(stream: Varying) -> f64 {
     starved.min(STARVATION * share)
 }
 
-/// Returns the interval of g from that of the plateau, which may exceed it by the share of [`starvation`]. A queue that filled
-/// in the course of the burst makes the time to issue too short, and that to the last reply too long: g lies between them.
+/// Returns the interval of g from that of the plateau, which may exceed it by the share of [`starvation`]. A queue
+/// that filled in the course of the burst makes the time to issue too short, and that to the last reply too long: g
+/// lies between them.
 pub(crate) fn gap_interval(plateau: Interval, starvation: f64, by_done_ns: f64) -> Interval {
     let lo = plateau.lo * (1.0 - starvation);
     Interval { lo: lo.min(by_done_ns), hi: plateau.hi.max(by_done_ns) }

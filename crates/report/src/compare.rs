@@ -317,8 +317,8 @@ fn chosen<'a>(side: Side<'a>, layer: Option<&str>) -> Result<Vec<&'a LayerResult
     Ok(chosen)
 }
 
-/// Returns for each result of A the index of its partner in B. The pairs whose settings are most similar come first, so that
-/// no result takes the exact partner of another one; of equally similar pairs, the first.
+/// Returns for each result of A the index of its partner in B. The pairs whose settings are most similar come first,
+/// so that no result takes the exact partner of another one; of equally similar pairs, the first.
 fn partners(in_a: &[&LayerResult], in_b: &[&LayerResult], across_layers: bool) -> Vec<Option<usize>> {
     let likeness = |one: &LayerResult, other: &LayerResult| {
         let is_same = [

@@ -104,8 +104,9 @@ fn layer(lines: &mut Lines, notes: &Notes<'_>, at: usize, result: &LayerResult, 
     found(lines, result, ratios);
 }
 
-/// Reports whether a result has parameters: registration and one-sided operations send no message that a
-/// receiver handles. Breakdown has its own. Completion times whole round trips and streams alone, and utilisation counts processor time.
+/// Reports whether a result has parameters: registration and one-sided operations send no message that a receiver
+/// handles. Breakdown has its own. Completion times whole round trips and streams alone, and utilisation counts
+/// processor time.
 fn has_parameters(result: &LayerResult) -> bool {
     !matches!(
         result.found,

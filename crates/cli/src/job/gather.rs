@@ -22,6 +22,19 @@ pub fn numbered<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
     texts.map(&mut number).collect()
 }
 
+/// The end of a wait for workers that have not all come.
+pub struct Incomplete {
+    pub end: End,
+    /// Those that have come.
+    pub guests: Vec<Arrival>,
+}
+
+impl From<Incomplete> for End {
+    fn from(incomplete: Incomplete) -> Self {
+        incomplete.end
+    }
+}
+
 /// Waits for `procs` workers and returns them by rank; workers without a rank by machine, in the order of their
 /// arrival. `look` is called whenever no worker arrives for a while, and its error ends the wait.
 pub fn gather(
@@ -29,9 +42,27 @@ pub fn gather(
     procs: usize,
     interrupt: &Interrupt,
     look: &mut dyn FnMut() -> Result<(), End>,
-) -> Result<Vec<Arrival>, End> {
-    let until = Instant::now() + COMING;
+) -> Result<Vec<Arrival>, Incomplete> {
     let mut guests = Vec::new();
+    match fill(&mut guests, rendezvous, procs, interrupt, look) {
+        Ok(()) => {
+            guests.sort_by_cached_key(|guest| {
+                (guest.place.map_or(0, |place| place.rank), guest.machine.clone())
+            });
+            Ok(guests)
+        }
+        Err(end) => Err(Incomplete { end, guests }),
+    }
+}
+
+fn fill(
+    guests: &mut Vec<Arrival>,
+    rendezvous: &Rendezvous,
+    procs: usize,
+    interrupt: &Interrupt,
+    look: &mut dyn FnMut() -> Result<(), End>,
+) -> Result<(), End> {
+    let until = Instant::now() + COMING;
     while guests.len() < procs {
         interrupt.check().map_err(End::Fault)?;
         match rendezvous.next(LOOK) {
@@ -55,6 +86,5 @@ pub fn gather(
             )));
         }
     }
-    guests.sort_by_cached_key(|guest| (guest.place.map_or(0, |place| place.rank), guest.machine.clone()));
-    Ok(guests)
+    Ok(())
 }

@@ -53,29 +53,15 @@ pub struct Ranks {
 impl Ranks {
     /// Waits until all processes have connected to the rendezvous.
     pub fn gather(rendezvous: Rendezvous, procs: usize, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let (mut processes, mut hosts, mut come) = (Workers::new(), vec![None; procs], 0);
-        let mut come_in = |processes: &mut Workers, hosts: &mut Vec<Option<Host>>| -> Result<(), End> {
-            for guest in gather(&rendezvous, procs, interrupt, &mut || Ok(()))? {
-                processes.enlist(guest.control)?;
-                come += 1;
+        let mut processes = Workers::new();
+        match meet(&rendezvous, procs, &mut processes, interrupt).map_err(failed) {
+            Ok(hosts) => Ok(Self { rendezvous, processes: RefCell::new(processes), hosts }),
+            Err(fault) => {
+                // They end with this error, and print none of their own.
+                end_all(&mut processes, fault.code());
+                Err(fault)
             }
-            for _ in 0..procs {
-                match word(processes, interrupt)? {
-                    (rank, Word::Here(host)) => hosts[rank] = Some(host),
-                    (rank, other) => return Err(out_of_turn(rank, &other)),
-                }
-            }
-            Ok(())
-        };
-        if let Err(fault) = come_in(&mut processes, &mut hosts).map_err(failed) {
-            // They end with this error, and print none of their own.
-            for rank in 0..come {
-                let _ = processes.send(rank, &Call::End(fault.code()));
-            }
-            return Err(fault);
         }
-        let hosts = hosts.into_iter().flatten().collect();
-        Ok(Self { rendezvous, processes: RefCell::new(processes), hosts })
     }
 
     /// Returns the host of each process.
@@ -125,10 +111,41 @@ impl Ranks {
 
     /// Tells all processes to end. A process that has gone already is ignored.
     pub fn end(&self, code: u8) {
-        let mut processes = self.processes.borrow_mut();
-        for rank in 0..self.hosts.len() {
-            let _ = processes.send(rank, &Call::End(code));
+        end_all(&mut self.processes.borrow_mut(), code);
+    }
+}
+
+/// Waits until all processes have connected and said where they run. Returns their hosts. `processes` has those
+/// that have connected, even after an error.
+fn meet(
+    rendezvous: &Rendezvous,
+    procs: usize,
+    processes: &mut Workers,
+    interrupt: &Interrupt,
+) -> Result<Vec<Host>, End> {
+    let (guests, end) = match gather(rendezvous, procs, interrupt, &mut || Ok(())) {
+        Ok(guests) => (guests, None),
+        Err(incomplete) => (incomplete.guests, Some(incomplete.end)),
+    };
+    for guest in guests {
+        processes.enlist(guest.control)?;
+    }
+    if let Some(end) = end {
+        return Err(end);
+    }
+    let mut hosts = vec![None; procs];
+    for _ in 0..procs {
+        match word(processes, interrupt)? {
+            (rank, Word::Here(host)) => hosts[rank] = Some(host),
+            (rank, other) => return Err(out_of_turn(rank, &other)),
         }
+    }
+    Ok(hosts.into_iter().flatten().collect())
+}
+
+fn end_all(processes: &mut Workers, code: u8) {
+    for rank in 0..processes.count() {
+        let _ = processes.send(rank, &Call::End(code));
     }
 }
 

@@ -32,8 +32,8 @@ pub struct Scouts<'a> {
 }
 
 impl<'a> Scouts<'a> {
-    /// Has the launcher start `procs` processes that tell where they run. They connect to this host at `ip`; without one, at
-    /// the address that they reach.
+    /// Has the launcher start `procs` processes that tell where they run. They connect to this host at `ip`; without
+    /// one, at the address that they reach.
     pub fn start(
         launcher: &Launcher,
         procs: usize,

@@ -139,8 +139,8 @@ pub fn by_launcher(
     Ok((Started { met_at, ..Started::new(Some(job), machine_of) }, machines))
 }
 
-/// Opens a rendezvous at `ip`, or at all addresses of this host. Returns it with the addresses to try, those for processes of
-/// this host first.
+/// Opens a rendezvous at `ip`, or at all addresses of this host. Returns it with the addresses to try, those for
+/// processes of this host first.
 fn open(ip: Option<IpAddr>) -> io::Result<(Rendezvous, Vec<SocketAddr>)> {
     let rendezvous = lobby::open(ip)?;
     let mut addresses = lobby::addresses(&rendezvous)?;

@@ -184,8 +184,8 @@ pub struct BenchArgs {
 
     /// Lose, repeat, reorder or corrupt datagrams, as in loss=0.01
     ///
-    /// Probabilities for each datagram of am+udp, vi+udp and global+udp, and of the same over xdp: loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and
-    /// burst=0.001 for bad times of up to 5 ms.
+    /// Probabilities for each datagram of am+udp, vi+udp and global+udp, and of the same over xdp:
+    /// loss=0.01,dup=0.01,reorder=0.02,corrupt=0.001, and burst=0.001 for bad times of up to 5 ms.
     #[arg(long, value_name = "NAME=SHARE,…", help_heading = SLOW, hide_short_help = true)]
     pub faults: Option<Faults>,
 

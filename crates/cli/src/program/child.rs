@@ -19,8 +19,8 @@ const CHECK: Duration = Duration::from_millis(20);
 /// Time in which a program that has taken too long must end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A signal so long after the first one kills the program. One that comes earlier may be the same, sent to all processes by a
-/// terminal and once more by a launcher.
+/// A signal so long after the first one kills the program. One that comes earlier may be the same, sent to all
+/// processes by a terminal and once more by a launcher.
 const AFTERTHOUGHT: Duration = Duration::from_secs(1);
 
 /// Starts a program. An error is that of [`cannot_run`].

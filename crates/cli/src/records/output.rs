@@ -164,8 +164,8 @@ fn is_special(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| !meta.is_file())
 }
 
-/// Returns the number of the open descriptor that a name leads to, as /dev/stdout does. Its file is not replaced: it may hold
-/// other output already.
+/// Returns the number of the open descriptor that a name leads to, as /dev/stdout does. Its file is not replaced: it
+/// may hold other output already.
 fn descriptor(file: &Path) -> Option<OsString> {
     let links = std::iter::successors(Some(file.to_path_buf()), |at| {
         fs::read_link(at).ok().map(|target| folder(at).join(target))

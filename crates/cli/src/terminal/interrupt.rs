@@ -24,8 +24,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Notes signals from now on, so that they no longer kill the process. A signal that this process was started to ignore,
-    /// as by `nohup`, stays ignored.
+    /// Notes signals from now on, so that they no longer kill the process. A signal that this process was started to
+    /// ignore, as by `nohup`, stays ignored.
     pub fn catch() -> Result<Self, Fault> {
         let mut caught = CAUGHT.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(interrupt) = &*caught {

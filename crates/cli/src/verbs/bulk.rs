@@ -60,7 +60,8 @@ pub struct BulkArgs {
 
     /// Measure whole signatures of these sizes too, as in 8,2KiB
     ///
-    /// Bursts of M transfers with delays D between them. Over am+shm and am+udp every transfer is a store, or a get, whatever its size.
+    /// Bursts of M transfers with delays D between them. Over am+shm and am+udp every transfer is a store, or a get,
+    /// whatever its size.
     #[arg(
         long,
         value_name = "SIZE,…",

@@ -48,8 +48,8 @@ pub fn run(cli: &Cli, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     conclude(&record, write(&record, kept.as_ref(), &sink, cli.dir.is_some()))
 }
 
-/// Writes the result to the files that keep it and to the place of the user's choice. Another run of the same second keeps its
-/// files.
+/// Writes the result to the files that keep it and to the place of the user's choice. Another run of the same second
+/// keeps its files.
 fn write(record: &Record, kept: Option<&[PathBuf; 2]>, sink: &Sink, is_named: bool) -> Result<(), Fault> {
     let kept = kept.map(|files| if is_named { Ok(files.clone()) } else { make_new(files) }).transpose()?;
     if let Some([record_file, report_file]) = &kept {

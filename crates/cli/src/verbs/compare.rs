@@ -51,7 +51,8 @@ pub struct CompareArgs {
 
     /// Write a table, json, csv or html
     ///
-    /// json has the schema netdyno-compare/1, csv one row for each layer and parameter, html is a page with plots. By default that of the file's ending (.json, .csv, .txt, .html), or a table.
+    /// json has the schema netdyno-compare/1, csv one row for each layer and parameter, html is a page with plots. By
+    /// default that of the file's ending (.json, .csv, .txt, .html), or a table.
     #[arg(long, value_enum, help_heading = OUTPUT, hide_possible_values = true)]
     format: Option<Form>,
 

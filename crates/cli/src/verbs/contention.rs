@@ -39,7 +39,8 @@ pub struct ContentionArgs {
 
     /// Start this many processes [default: 4]
     ///
-    /// In a job there are by default as many as the job has. With more processes than processors the figures are about scheduling.
+    /// In a job there are by default as many as the job has. With more processes than processors the figures are
+    /// about scheduling.
     #[arg(
         long,
         value_name = "P",

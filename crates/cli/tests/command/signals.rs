@@ -1,5 +1,5 @@
-//! Signals: to a command whose program runs, to one that was started to ignore them, and to one that waits for the reader of
-//! its output.
+//! Signals: to a command whose program runs, to one that was started to ignore them, and to one that waits for the
+//! reader of its output.
 
 use crate::common::{netdyno, workers_of};
 use std::fs;

@@ -37,8 +37,8 @@ fn record(output: Output) -> Record {
     Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap()
 }
 
-/// Runs a job whose processes end at once. About one in 500 kills MPICH's mpiexec by SIGPIPE, which writes to a process that
-/// has ended. Such a run says nothing about netdyno and is repeated.
+/// Runs a job whose processes end at once. About one in 500 kills MPICH's mpiexec by SIGPIPE, which writes to a
+/// process that has ended. Such a run says nothing about netdyno and is repeated.
 fn output_at_once(job: &mut Command) -> Output {
     loop {
         let output = job.output().unwrap();

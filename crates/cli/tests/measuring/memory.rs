@@ -129,8 +129,8 @@ fn every_library_has_reads_writes_and_fetch_and_adds() {
     assert!(record.ratios.iter().all(|ratio| ratio.denominator == layers[0] && ratio.value > 0.0));
 }
 
-/// The provider `net` of libfabric 1.17 has no atomic operations, and the target of one over `udp` dies in libfabric. Another
-/// version may lack these providers.
+/// The provider `net` of libfabric 1.17 has no atomic operations, and the target of one over `udp` dies in libfabric.
+/// Another version may lack these providers.
 #[test]
 fn a_provider_without_atomic_operations_has_no_fetch_and_add() {
     let _beside = beside();

@@ -70,8 +70,8 @@ pub fn main(program: &Program) -> ExitCode {
     }
 }
 
-/// Writes an error to standard error as one line, in one piece: other ranks write there, too, and a launcher may end this one
-/// meanwhile.
+/// Writes an error to standard error as one line, in one piece: other ranks write there, too, and a launcher may end
+/// this one meanwhile.
 fn report(error: &impl Display) {
     // Without a standard error there is nobody to tell.
     let _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());

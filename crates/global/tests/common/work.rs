@@ -2,7 +2,8 @@
 
 use std::fs;
 
-/// The processor time of a rank that has joined its job for certain, in hundredths of a second. Joining takes a tenth of it.
+/// The processor time of a rank that has joined its job for certain, in hundredths of a second. Joining takes a tenth
+/// of it.
 const WORK: u64 = 20;
 
 /// Reports whether a process has worked for a while.

@@ -183,7 +183,8 @@ fn few(len: u64) -> Outcome<'static> {
 
 pub fn a_rank_that_breaks_the_protocol_is_named(transport: Transport) {
     let requests: &[(u8, &'static [Words])] = &[
-        // No direction, no collective, a field that is unused, a barrier that is over, one too far ahead, the same one twice.
+        // No direction, no collective, a field that is unused, a barrier that is over, one too far ahead, the same
+        // one twice.
         (TREE, &[[0x103, 1, 0, 0]]),
         (TREE, &[[0x901, 1, 0, 0]]),
         (TREE, &[[0x101, 1, 0, 7]]),

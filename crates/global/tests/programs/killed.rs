@@ -73,7 +73,8 @@ pub fn a_killed_rank_ends_the_others([name, options @ ..]: [&str; 4], ranks: usi
     kill_one(&installed, (0..ranks).map(command).collect());
 }
 
-/// Kills one of four ranks, two at each of two hosts. The ranks of a host share memory, and those of different hosts do not.
+/// Kills one of four ranks, two at each of two hosts. The ranks of a host share memory, and those of different hosts
+/// do not.
 pub fn a_killed_rank_ends_the_others_of_two_hosts([name, options @ ..]: [&str; 4]) {
     const HOSTS: [usize; 4] = [0, 0, 1, 1];
     let Some(hosts) = Hosts::new() else { return };

@@ -202,7 +202,8 @@ impl LaunchError {
 /// the variables of a launcher are set here. Rank 0 has the standard input of this process, and the others have none.
 /// `stop` is called every 50 ms and before each start, and returns a signal if the launch must end.
 ///
-/// Once a process has failed or cannot be started, the others get SIGTERM, and SIGKILL 2 s later. All have ended when this returns.
+/// Once a process has failed or cannot be started, the others get SIGTERM, and SIGKILL 2 s later. All have ended when
+/// this returns.
 ///
 /// # Errors
 /// Returns an error if a process cannot be started or does not keep the protocol. All have ended then as well.

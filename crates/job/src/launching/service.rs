@@ -46,8 +46,8 @@ impl Service {
         self.lines.iter().enumerate().filter_map(|(rank, line)| Some((rank, line.socket.as_ref()?)))
     }
 
-    /// Reads from the socket of a rank, and answers. Nothing is answered once the job `is_over`. Sets the verdict on the job, if
-    /// the rank ends it and there is none yet.
+    /// Reads from the socket of a rank, and answers. Nothing is answered once the job `is_over`. Sets the verdict on
+    /// the job, if the rank ends it and there is none yet.
     pub fn listen(&mut self, rank: usize, is_over: bool, verdict: &mut Option<Verdict>) {
         if let Err(found) = self.hear(rank, is_over) {
             verdict.get_or_insert(found);

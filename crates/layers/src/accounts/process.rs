@@ -38,8 +38,8 @@ impl ProcessAccount {
         })
     }
 
-    /// Returns what the process and its thread have spent so far. The clock and the counters are read last, so that they have
-    /// all of the rest.
+    /// Returns what the process and its thread have spent so far. The clock and the counters are read last, so that
+    /// they have all of the rest.
     pub(super) fn spent(&mut self) -> Result<(ProcessTimes, Counters), LayerError> {
         let (helpers_ns, (system_ns, _)) = (self.helpers_ns()?, self.status()?);
         let (counters, _) = self.counters.read();

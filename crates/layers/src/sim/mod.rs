@@ -1,9 +1,12 @@
 //! Simulated interfaces with known model parameters, in virtual time. The measuring code sees only the traits
 //! of a layer, never the model parameters.
 //!
-//! * [`SimRequester`]: requests of one size, and of any size. * [`SimMessenger`]: messages.
-//! * [`SimInitiator`]: one-sided operations.
-//! * [`SimRegistrar`]: registration of memory. * [`SimParts`]: operations in parts. * [`crowd`]: many interfaces in one virtual time.
+//! * [`SimRequester`]: requests of one size, and of any size.
+//! * [`SimMessenger`][]: messages.
+//! * [`SimInitiator`][]: one-sided operations.
+//! * [`SimRegistrar`][]: registration of memory.
+//! * [`SimParts`][]: operations in parts.
+//! * [`crowd`][]: many interfaces in one virtual time.
 //! * [`launch()`]: one launch of any verb.
 
 pub mod crowd;

@@ -3,6 +3,7 @@
 use crate::peer_wait::PEER_TIMEOUT;
 use crate::socket::{block_on, parse_address, write_address};
 use netdyno_host::random;
+use netdyno_host::timed::Timed;
 use netdyno_measure::layer::LayerError;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -42,11 +43,11 @@ impl Listener {
     pub(crate) fn accept(&self, until: Instant) -> Result<Option<(usize, TcpStream)>, LayerError> {
         while Instant::now() < until {
             block_on(&self.listener, LONGEST_SLEEP)?;
-            let Ok((mut stream, _)) = self.listener.accept() else { continue };
+            let Ok((stream, _)) = self.listener.accept() else { continue };
             let mut shown = [0; TOKEN_LEN];
             let read = stream
                 .set_nonblocking(false)
-                .and_then(|()| read_within(&mut stream, &mut shown, Instant::now() + TOKEN_TIME));
+                .and_then(|()| Timed::new(&stream, TOKEN_TIME).read_exact(&mut shown));
             if let Some(peer) = self.tokens.iter().position(|token| *token == shown)
                 && read.is_ok()
             {
@@ -56,25 +57,6 @@ impl Listener {
         }
         Ok(None)
     }
-}
-
-/// Fills `room` until a time, however slowly the bytes come.
-fn read_within(stream: &mut TcpStream, room: &mut [u8], until: Instant) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < room.len() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut room[filled..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(more) => filled += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Connects to the listener at this address, and shows the token.

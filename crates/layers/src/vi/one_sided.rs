@@ -1,9 +1,9 @@
 //! One-sided operations on a VI: RDMA write, RDMA write with immediate data, and RDMA read (Virtual Interface
 //! Architecture Specification 1.0, section 2.4.2).
 //!
-//! An RDMA write at reliable reception completes when the bytes are in the target's memory. At the other levels
-//! its completion says less. A flush then sends an empty message behind the writes, which the target's process
-//! answers: messages and writes of a VI keep their order. At level unreliable that message, its answer or a notification may
+//! An RDMA write at reliable reception completes when the bytes are in the target's memory. At the other levels its
+//! completion says less. A flush then sends an empty message behind the writes, which the target's process answers:
+//! messages and writes of a VI keep their order. At level unreliable that message, its answer or a notification may
 //! be lost or late. Each then has a number as immediate data, which the answer repeats, and the initiator asks again.
 
 use super::WINDOW;

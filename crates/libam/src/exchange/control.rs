@@ -20,8 +20,8 @@ use std::{io, thread};
 const ROOM_TIME: Duration = Duration::from_millis(100);
 /// Time in which the others take the message that the job ends.
 const TAKING_TIME: Duration = Duration::from_millis(100);
-/// Time in which a rank that ends the job calls those that take no message. Those that were told abort the job a second later,
-/// and a launcher names the rank that aborts first.
+/// Time in which a rank that ends the job calls those that take no message. Those that were told abort the job a
+/// second later, and a launcher names the rank that aborts first.
 const CALLING: Duration = Duration::from_millis(500);
 /// Time in which a rank calls the others because its process ends.
 const CALLING_AT_LEISURE: Duration = Duration::from_secs(5);
@@ -50,7 +50,8 @@ impl Job {
         self.endpoint.send_piece(link, peer, CONTROL, words, bytes).map_err(unreachable)
     }
 
-    /// Ends the job with a code, at all ranks. A rank that takes no message is called, so that none keeps the others waiting.
+    /// Ends the job with a code, at all ranks. A rank that takes no message is called, so that none keeps the others
+    /// waiting.
     pub fn exit(&self, code: c_int) -> ! {
         // A handler may end the job while this rank tells its end. The first code holds.
         let is_nested = self.is_telling.swap(true, Ordering::Relaxed);
@@ -72,8 +73,9 @@ impl Job {
         kill(code)
     }
 
-    /// Sends the end of the job to all other ranks. Returns those that have not got it in time: they have no room or do not
-    /// poll, or another thread uses the bundle. The lock of the bundle is free then: the program's callback may wait for that thread.
+    /// Sends the end of the job to all other ranks. Returns those that have not got it in time: they have no room or
+    /// do not poll, or another thread uses the bundle. The lock of the bundle is free then: the program's callback
+    /// may wait for that thread.
     fn send_ends(&self, end: End) -> Vec<usize> {
         let until = Instant::now() + ROOM_TIME;
         let held = loop {
@@ -130,8 +132,8 @@ impl Job {
         self.call(&self.others().collect::<Vec<_>>(), notice);
     }
 
-    /// Tells ranks something in a handler or at the end of the process, where no message can be sent. A rank that is gone or
-    /// stopped needs not be told, and keeps no other one waiting.
+    /// Tells ranks something in a handler or at the end of the process, where no message can be sent. A rank that is
+    /// gone or stopped needs not be told, and keeps no other one waiting.
     fn call(&self, ranks: &[usize], notice: Notice) {
         let until =
             Instant::now() + if matches!(notice, Notice::Left) { CALLING_AT_LEISURE } else { CALLING };

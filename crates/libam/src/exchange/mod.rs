@@ -38,12 +38,12 @@ const REPLY: u8 = 0;
 const RETURNED: u8 = 1;
 /// The answer comes later, in pieces.
 const PROMISED: u8 = 2;
-/// Answers in pieces that a peer may owe to this endpoint before it waits with further requests to it. They bound the memory
-/// that the peer needs for them.
+/// Answers in pieces that a peer may owe to this endpoint before it waits with further requests to it. They bound the
+/// memory that the peer needs for them.
 const MOST_PROMISED: i64 = 64;
 
-/// Answers in pieces that wait for room to a peer. A correct one asks for no more: besides what it is owed, it has a window of
-/// requests whose promises have not come, and one of replies that come back.
+/// Answers in pieces that wait for room to a peer. A correct one asks for no more: besides what it is owed, it has a
+/// window of requests whose promises have not come, and one of replies that come back.
 const MOST_QUEUED: usize = MOST_PROMISED as usize + 2 * OUTSTANDING as usize;
 
 /// Requests between two polls. The interface lets a request poll, so that a program that only sends makes progress.
@@ -141,8 +141,8 @@ impl Endpoint {
         Ok(handled)
     }
 
-    /// Looks for messages once, while the endpoint of the stack is borrowed. Several looks in a poll would follow each other
-    /// too fast: each takes a line away from its writer, and a round trip took 5 to 10 % longer with them.
+    /// Looks for messages once, while the endpoint of the stack is borrowed. Several looks in a poll would follow
+    /// each other too fast: each takes a line away from its writer, and a round trip took 5 to 10 % longer with them.
     ///
     /// Not inlined: as the one place that polls the stack, it has the whole poll of the stack inlined.
     #[inline(never)]

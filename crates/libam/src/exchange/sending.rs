@@ -334,8 +334,8 @@ impl Token<'_, '_> {
         Ok(())
     }
 
-    /// Replies with up to five arguments, which are in the words, if nothing stands against it: the request is of a peer with
-    /// a translation over shared memory, and has no reply yet. Never panics.
+    /// Replies with up to five arguments, which are in the words, if nothing stands against it: the request is of a
+    /// peer with a translation over shared memory, and has no reply yet. Never panics.
     #[inline]
     pub fn replies_short(&self, [front, second, third]: ShortWords) -> bool {
         let Source::Peer(peer) = self.source else { return false };

@@ -86,8 +86,8 @@ pub struct About {
 }
 
 /// The message that a handler works on.
-// In this order: if the tag lay behind the peer, as in a request of the stack, the compiler would copy both in one load, which
-// would wait for the stack's two stores.
+// In this order: if the tag lay behind the peer, as in a request of the stack, the compiler would copy both in one
+// load, which would wait for the stack's two stores.
 #[repr(C)]
 pub struct Token<'a, 'b> {
     pub endpoint: &'static Endpoint,
@@ -125,9 +125,9 @@ pub fn runs_a_handler() -> bool {
 /// Says that a pointer of the program is the place of a token.
 const MAGIC: u64 = 0x6e64_616d_2d74_6b30;
 
-/// The place of the token of the handler that runs in a bundle. Its address is the token of the program, and stays valid when
-/// the handler has ended. A reply of an endpoint to itself is handled at once, within the handler that sends it; its token
-/// takes the place meanwhile.
+/// The place of the token of the handler that runs in a bundle. Its address is the token of the program, and stays
+/// valid when the handler has ended. A reply of an endpoint to itself is handled at once, within the handler that
+/// sends it; its token takes the place meanwhile.
 pub struct Place {
     magic: u64,
     token: Cell<*const Token<'static, 'static>>,

@@ -89,8 +89,8 @@ unsafe extern "C" fn AMX_SendShortRequest(
     )
 }
 
-/// Sends a short request that the short way could not send. A function of its own with the parameters of its caller, so that
-/// the short way saves no registers.
+/// Sends a short request that the short way could not send. A function of its own with the parameters of its caller,
+/// so that the short way saves no registers.
 #[cold]
 #[inline(never)]
 fn request_in_words(endpoint: *const Endpoint, to: u32, front: u64, second: u64, third: u64) -> c_int {

@@ -72,8 +72,9 @@ impl<'a> Ways<'a> {
         self.quotient(of, &self.base, size_bytes)
     }
 
-    /// Returns the ways with the shortest half round trip at one size: the one with the shortest median, then
-    /// those that are not told apart from it, by the interval or because the launches cannot be paired. Returns none if no way has that size.
+    /// Returns the ways with the shortest half round trip at one size: the one with the shortest median, then those
+    /// that are not told apart from it, by the interval or because the launches cannot be paired. Returns none if no
+    /// way has that size.
     pub fn fastest(&self, size_bytes: usize) -> Vec<&'a str> {
         let all = || [&self.base].into_iter().chain(&self.others);
         let timed = all().filter_map(|way| Some((way, way.half_rtt_ns(size_bytes)?)));

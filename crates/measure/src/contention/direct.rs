@@ -74,9 +74,9 @@ enum Part {
 
 /// Directs one launch.
 ///
-/// `places` are those of the processes. `run` executes a step and returns the counts of its requesters, in their order. `enough` is the number
-/// of messages that completes the count of a stream, whatever the time. `is_over` reports that the launch's
-/// time is up; no further round begins then, except the first one.
+/// `places` are those of the processes. `run` executes a step and returns the counts of its requesters, in their
+/// order. `enough` is the number of messages that completes the count of a stream, whatever the time. `is_over`
+/// reports that the launch's time is up; no further round begins then, except the first one.
 pub fn direct<E: From<LayerError>>(
     plan: &CrowdPlan,
     places: &Places,

@@ -164,7 +164,8 @@ impl CrowdLaunches<'_> {
         self.parameter_of(|launch| over_rounds(launch, &of), rounds().map(&of).collect(), samples)
     }
 
-    /// Reports that the crowd, and not the delay, sets the pace of a pair's delayed stream: waiting then looks like overhead.
+    /// Reports that the crowd, and not the delay, sets the pace of a pair's delayed stream: waiting then looks like
+    /// overhead.
     fn paces_the_delayed(&self, pair: usize) -> bool {
         let over_stream = self.data.iter().map(|launch| {
             let of =

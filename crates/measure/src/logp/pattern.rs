@@ -42,8 +42,8 @@ const BATCHES_AT_LEAST: usize = 3;
 const POLLS: u32 = 32;
 /// The number of delays timed together.
 const DELAYS: u32 = 256;
-/// The time of these delays without messages, in nanoseconds, if one is not longer. In real time the other process waits for
-/// acknowledgements meanwhile, and takes this one for lost if it is silent for long.
+/// The time of these delays without messages, in nanoseconds, if one is not longer. In real time the other process
+/// waits for acknowledgements meanwhile, and takes this one for lost if it is silent for long.
 const DELAYS_NS: f64 = 4e6;
 /// The numbers of passes over the signature: before a figure can count as precise, in a launch without
 /// time, and at most.

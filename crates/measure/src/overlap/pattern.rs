@@ -27,8 +27,8 @@ const BATCH_NS: f64 = 400e3;
 const TRIPS: (f64, f64) = (4.0, 50.0);
 /// The smallest factor by which a launch with little time shortens its batches and counts.
 const LEAST_THRIFT: f64 = 0.1;
-/// Work without messages, during which the machine's work is read: its share of the launch's time, and the shortest. Systems
-/// count in steps of 10 ms.
+/// Work without messages, during which the machine's work is read: its share of the launch's time, and the shortest.
+/// Systems count in steps of 10 ms.
 const ALONE_SHARE: f64 = 0.1;
 const ALONE_NS: f64 = 50e6;
 /// Share of the launch's time for one batch of each method and interval.

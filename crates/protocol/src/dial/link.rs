@@ -125,9 +125,10 @@ impl Own {
         self.least.get().is_some()
     }
 
-    /// Returns when a message arrives that departs at `stamp` and was seen at `seen_at`, which may be earlier: the link carries
-    /// it at once, even if its departure waits for others. If no message was ever seen coming, the estimate may be how long
-    /// the receiver was away. So the message is not held for the link beyond its departure and the time at which it was seen.
+    /// Returns when a message arrives that departs at `stamp` and was seen at `seen_at`, which may be earlier: the
+    /// link carries it at once, even if its departure waits for others. If no message was ever seen coming, the
+    /// estimate may be how long the receiver was away. So the message is not held for the link beyond its departure
+    /// and the time at which it was seen.
     pub fn arrival(&self, stamp: u64, seen_at: u64, near: Option<u64>) -> u64 {
         let arrival = stamp.saturating_add(self.get(near));
         match self.seen_coming().or(near) {

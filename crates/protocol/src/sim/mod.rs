@@ -11,7 +11,8 @@
 //! * [`soak`]: the properties that must hold on that network, as a test for one seed at a time.
 //! * [`switch`]: a switch with finite queues between many hosts.
 //!
-//! All of them but `memory` and `OneSided` take their events from one queue (`events`), so ties are broken alike everywhere.
+//! All of them but `memory` and `OneSided` take their events from one queue (`events`), so ties are broken alike
+//! everywhere.
 
 mod crowd;
 mod events;

@@ -67,8 +67,8 @@ pub(super) trait Transport<S>: Send + Sync {
     /// Handles messages that have arrived, and runs the timers. Returns the number of messages handled.
     fn poll(&mut self, offer: &Offer<S>, state: &mut S) -> Result<usize, PeerLost>;
 
-    /// Runs the timers that are due, of an endpoint that its program does not poll. Handles no message. The next poll reports
-    /// a loss.
+    /// Runs the timers that are due, of an endpoint that its program does not poll. Handles no message. The next poll
+    /// reports a loss.
     fn tend(&mut self, offer: &Offer<S>);
 
     /// Returns the time until the next timer is due.

@@ -252,8 +252,8 @@ pub fn next_callback(id: NicId) -> Option<Call> {
 }
 
 /// Waits until no handler runs that was registered for what has just been destroyed, so that the program may free its
-/// context. A handler may itself wait for this thread. So the wait has an end. A handler of the same NIC does not wait: it is
-/// the one that runs.
+/// context. A handler may itself wait for this thread. So the wait has an end. A handler of the same NIC does not
+/// wait: it is the one that runs.
 pub fn await_handler(id: NicId, kind: Kind) {
     if progress::handler_of() == Some(id) {
         return;

@@ -262,7 +262,8 @@ impl Sharing {
         self.tell();
     }
 
-    /// Sends the holder what it has not been told, as far as its queue takes it. Another provider than a guest tells nothing.
+    /// Sends the holder what it has not been told, as far as its queue takes it. Another provider than a guest tells
+    /// nothing.
     fn tell(&mut self) {
         let Part::Guest(holder) = self.part else { return self.untold.clear() };
         while self.untold.front().is_some_and(|message| self.agent.say(holder, message, None)) {

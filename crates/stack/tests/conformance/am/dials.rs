@@ -182,8 +182,8 @@ fn a_burst_comes_at_the_pace_of_the_gap_over(wire: Wire) {
     }
 }
 
-/// The receiver was away when the first message came. How long it was away is no time of the link, and the next message, which
-/// departed a gap later, is not held for it.
+/// The receiver was away when the first message came. How long it was away is no time of the link, and the next
+/// message, which departed a gap later, is not held for it.
 #[test]
 fn the_time_of_an_absent_receiver_is_not_the_links() {
     WIRES.into_iter().for_each(the_time_of_an_absent_receiver_is_not_the_links_over);
@@ -203,8 +203,8 @@ fn the_time_of_an_absent_receiver_is_not_the_links_over(wire: Wire) {
         with_polling(a, &mut at_a, || until(b, &mut at_b, 2));
         link.ns(back, at_b[1]) / 1e6
     };
-    // If it were held until it has been under way for as long as the first one, that would be 20 ms more. At least one of the
-    // attempts was not interrupted.
+    // If it were held until it has been under way for as long as the first one, that would be 20 ms more. At least
+    // one of the attempts was not interrupted.
     let held_ms: Vec<f64> = (0..5).map(|_| held_ms()).collect();
     assert!(held_ms.iter().any(|ms| *ms < 10.0), "{wire:?}: held for {held_ms:?} ms");
 }

@@ -148,7 +148,8 @@ pub fn calls_of_the_program_mix_with_the_thread(transport: &Transport) {
 pub fn the_loss_of_a_peer_reaches_the_program(transport: &Transport) {
     let [a, b] = pair_with(transport, config(transport).is_woken(true).peer_timeout(Duration::from_secs(2)));
     let a = Threaded::start(a);
-    // Over a wire that loses datagrams, the message that ends the connection may be lost. The silence of the peer then tells.
+    // Over a wire that loses datagrams, the message that ends the connection may be lost. The silence of the peer
+    // then tells.
     a.ask(0).unwrap();
     drop(b);
     let deadline = Deadline::after(TIMEOUT);

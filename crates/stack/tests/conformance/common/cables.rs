@@ -1,8 +1,8 @@
 //! Virtual Ethernet cables that one test has for itself: a network namespace with a bridge, to which each interface is
 //! connected, or two namespaces with a cable between them.
 //!
-//! On the bridge all interfaces are in one namespace, so that one process may have endpoints at several. The kernel would not ask for
-//! the hardware address of a neighbour in its own namespace, so the test tells it.
+//! On the bridge all interfaces are in one namespace, so that one process may have endpoints at several. The kernel
+//! would not ask for the hardware address of a neighbour in its own namespace, so the test tells it.
 
 use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
 use std::fmt::Write as _;

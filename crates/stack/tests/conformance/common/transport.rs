@@ -69,8 +69,8 @@ impl Transport {
         self.faults == Faults::NONE
     }
 
-    /// Prepares this thread for the named test over the transport. Returns `false` if this machine does not allow that. A child
-    /// process is prepared as its parent is.
+    /// Prepares this thread for the named test over the transport. Returns `false` if this machine does not allow
+    /// that. A child process is prepared as its parent is.
     pub fn is_ready(&self, test: &str) -> bool {
         let interfaces = if OF_MANY.contains(&test) { MANY } else { FEW };
         self.wire != Wire::Xdp || process::is_child() || cables::connect(interfaces)
