@@ -685,4 +685,3 @@ pub const PROGRESS_AUTO: c_uint = 1;
 pub const PROGRESS_MANUAL: c_uint = 2;
 pub const RM_ENABLED: c_uint = 2;
 pub const THREAD_SAFE: c_uint = 1;
-pub const THREAD_DOMAIN: c_uint = 3;

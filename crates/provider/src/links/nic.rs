@@ -22,8 +22,7 @@ use std::time::{Duration, Instant};
 pub const WAITS: usize = 64;
 /// Most bytes of one RDMA write.
 const LONGEST_WRITE: u32 = 1 << 20;
-/// Most segments of memory that peers may write at once. A provider registers twice as many: the others are for its
-/// own writes.
+/// Most segments of memory that peers may write at once. A provider registers twice as many: the others are for its own writes.
 const MOST_WINDOW_PARTS: usize = 1 << 15;
 /// Time for RDMA writes to end whose memory the program takes away.
 const WRITES_TIMEOUT: Duration = Duration::from_secs(5);

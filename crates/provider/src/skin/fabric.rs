@@ -128,7 +128,7 @@ entries! {
 
     fn open_domain_2(
         _fabric: *mut Fabric,
-        info: *mut Info,
+        _info: *mut Info,
         domain: *mut *mut Domain,
         flags: u64,
         context: Opaque,
@@ -136,7 +136,7 @@ entries! {
         if flags != 0 {
             return Err(Errno(abi::EINVAL));
         }
-        *domain = domain::open(info.as_ref(), context)?;
+        *domain = domain::open(context)?;
         Ok(0)
     }
 

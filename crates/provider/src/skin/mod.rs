@@ -9,7 +9,6 @@ mod events;
 mod fabric;
 mod guard;
 mod info;
-mod lock;
 mod object;
 mod poll;
 mod queue;

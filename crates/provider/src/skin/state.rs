@@ -1,7 +1,6 @@
 //! The state of a domain, which all its objects share.
 
 use super::guard::Errno;
-use super::lock::{Guard, Lock};
 use crate::abi;
 use crate::engine::{Engine, PeerNo, Reports, Target};
 use crate::links::{Acks, Name, Switches, ViLinks, Wakeup};
@@ -13,6 +12,7 @@ use smallvec::SmallVec;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -219,7 +219,7 @@ fn free_unless(is_bound: bool) -> Result<(), Errno> {
 
 /// The state of a domain, behind a lock.
 pub struct Shared {
-    state: Lock<State>,
+    state: Mutex<State>,
     /// The switches.
     pub switches: Switches,
     /// Changes when an operation is complete. A program with a messaging thread looks here first.
@@ -238,7 +238,7 @@ unsafe impl Sync for Shared {}
 pub struct Held<'a> {
     shared: &'a Shared,
     /// `None` at the end.
-    guard: Option<Guard<'a, State>>,
+    guard: Option<MutexGuard<'a, State>>,
 }
 
 impl Deref for Held<'_> {
@@ -277,10 +277,7 @@ impl Drop for Held<'_> {
 
 impl Shared {
     /// Returns the state of a new domain.
-    ///
-    /// # Safety
-    /// If `is_promised`, no two threads of the program may use the domain and its objects at the same time.
-    pub unsafe fn new(links: ViLinks, is_promised: bool) -> Self {
+    pub fn new(links: ViLinks) -> Self {
         let (addresses, uses) = (Slab::new(), Vec::new());
         let switches = links.switches();
         let mut engine = Engine::new(links);
@@ -288,23 +285,21 @@ impl Shared {
         if let Some(bytes) = switches.most_unexpected {
             engine.set_most_unexpected(bytes);
         }
-        let state = State {
-            engine,
-            addresses,
-            uses,
-            is_watched: false,
-            flush_until: None,
-            sleepers: 0,
-            is_agent_asleep: false,
-            looked: Instant::now(),
-        };
-        let state = if is_promised && !switches.has_thread() {
-            // SAFETY: as the caller has promised, and there is no messaging thread.
-            unsafe { Lock::promised(state) }
-        } else {
-            Lock::new(state)
-        };
-        Self { state, switches, news: AtomicU32::new(0), wanted: AtomicU32::new(0) }
+        Self {
+            state: Mutex::new(State {
+                engine,
+                addresses,
+                uses,
+                is_watched: false,
+                flush_until: None,
+                sleepers: 0,
+                is_agent_asleep: false,
+                looked: Instant::now(),
+            }),
+            switches,
+            news: AtomicU32::new(0),
+            wanted: AtomicU32::new(0),
+        }
     }
 
     /// Waits until all that was sent has left this process, or until its receivers have ended. A program that has seen
@@ -347,7 +342,9 @@ impl Shared {
     }
 
     fn hold(&self) -> Held<'_> {
-        Held { shared: self, guard: Some(self.state.hold()) }
+        // A panic inside has become an error number. The state is used further.
+        let guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Held { shared: self, guard: Some(guard) }
     }
 
     /// Waits, as the messaging thread, until no other thread uses the state or wants it. The lock itself is not fair: a
@@ -372,8 +369,8 @@ impl Shared {
         !self.switches.has_thread() && state.look()
     }
 
-    /// Waits until a peer has acknowledged all that was sent to it, if a messaging thread hears of that. So the
-    /// sender waits for the explicit acknowledgement of its message, as in the paper.
+    /// Waits until a peer has acknowledged all that was sent to it, if a messaging thread hears of that. So the sender waits
+    /// for the explicit acknowledgement of its message, as in the paper.
     pub fn wait_until_acknowledged(&self, peer: PeerNo) {
         if self.switches.acks != Acks::Explicit || !self.switches.has_thread() {
             return;

@@ -59,10 +59,7 @@ missing! {
 }
 
 /// Opens a domain.
-///
-/// # Safety
-/// A program that promises `FI_THREAD_DOMAIN` in `info` must keep that.
-pub unsafe fn open(info: Option<&Info>, context: Opaque) -> Result<*mut Domain, Errno> {
+pub fn open(context: Opaque) -> Result<*mut Domain, Errno> {
     let links = ViLinks::open().map_err(|error| {
         // The caller gets a number, which does not say what to do.
         // In one piece, because others write to the same terminal or pipe.
@@ -74,11 +71,7 @@ pub unsafe fn open(info: Option<&Info>, context: Opaque) -> Result<*mut Domain, 
         ops: object::table(&DOMAIN_OPS),
         mr: object::table(&REGION_OPS),
     };
-    // SAFETY: the domain is in the `info`.
-    let wanted = info.and_then(|info| unsafe { info.domain_attr.as_ref() });
-    let is_promised = wanted.is_some_and(|wanted| wanted.threading == abi::THREAD_DOMAIN);
-    // SAFETY: the caller says that the program keeps its promise.
-    let shared = Arc::new(unsafe { Shared::new(links, is_promised) });
+    let shared = Arc::new(Shared::new(links));
     let agent = Agent::start(&shared).map_err(|_| Errno(abi::EAGAIN))?;
     Ok(DomainObject { header, shared, agent }.give())
 }
