@@ -6,7 +6,7 @@
 //! A part of an operation is made by the code that the operation uses: the message ring of `netdyno-host`, the
 //! reliability protocol of `netdyno-protocol`, the sockets.
 //!
-//! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines` and `reliability` are their parts,
+//! * `am`, `vi`, `udp` and `tcp` are the layers. `wire`, `ring`, `lane`, `lines`, `rules` and `reliability` are their parts,
 //!   `content` is what their messages carry, `arrival` waits for one, and `pace` is that of the polls.
 
 pub(crate) mod am;
@@ -18,6 +18,7 @@ mod pace;
 pub(crate) mod partner;
 mod reliability;
 mod ring;
+mod rules;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 pub(crate) mod vi;

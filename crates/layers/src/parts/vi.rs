@@ -4,7 +4,8 @@ use super::arrival::arrives;
 use super::content::Content;
 use super::partner::{Partner, Server};
 use super::reliability::{self, times};
-use super::{Parts, PartsOptions, lane, lines, wire};
+use super::rules::{RuleProbes, Way};
+use super::{Parts, PartsOptions, lane, lines, rules, wire};
 use crate::payload::FILL;
 use crate::vi::at;
 use crate::vi::pair::ViEnd;
@@ -44,6 +45,7 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
     let wires = || [WireKind::Shm, WireKind::Shm];
     let mut parts = Parts::new();
     let slots = lane::slots(&mut parts);
+    let rules = rules::probes(&mut parts, Way::AtOnce, size_bytes)?;
     let mut pair = ViEnd::pair(wires(), size_bytes)?;
     // A loss of the peer ends the next run.
     let mut in_vain = || drop(black_box(pair[0].is_done(Side::Receive)));
@@ -67,12 +69,16 @@ pub(crate) fn over_shm(options: PartsOptions) -> Result<Box<dyn Subject>, LayerE
             ("2 reads", &[(slots.read, 2.0)]),
         ],
     );
-    operations(&mut parts, &probes, &[("write line", &write)], &[("read line", &read)]);
+    operations(&mut parts, &probes, &rules, &[("write line", &write)], &[("read line", &read)]);
     parts.operation(
         Table::Operation,
         "round trip",
         trip,
-        &[("plain exchange", &[(plain, 1.0)]), ("reap, post receive", &queues(&probes))],
+        &[
+            ("plain exchange", &[(plain, 1.0)]),
+            ("descriptors", &descriptors(&rules)),
+            ("reap, post receive", &queues(&probes)),
+        ],
     );
     Ok(parts.subject())
 }
@@ -94,6 +100,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     let system = wire::system_calls(&mut parts, way, &bare, len)?;
     let protocol = reliability::protocol(&mut parts, &bare, system, &content);
     let probes = ends(&mut parts, ViEnd::pair(wires(), size_bytes)?);
+    let rules = rules::probes(&mut parts, Way::InSteps, size_bytes)?;
     let (asking, plain) = wire::exchange(way)?;
     let (requester, server) = requester(ViEnd::pair(wires(), size_bytes)?);
     let partner = Rc::new(Partner::start(partner_cpu, vec![plain, server])?);
@@ -106,6 +113,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
     operations(
         &mut parts,
         &probes,
+        &rules,
         &[
             ("flow control", &protocol.request),
             ("format", &protocol.format),
@@ -130,6 +138,7 @@ pub(crate) fn over_datagrams(way: Wire, options: PartsOptions) -> Result<Box<dyn
             ("format", &times(2.0, &protocol.format)),
             ("checksum", &times(2.0, &protocol.checksum)),
             ("check", &times(2.0, &protocol.check)),
+            ("descriptors", &descriptors(&rules)),
             ("reap, post receive", &queues(&probes)),
         ],
     );
@@ -141,17 +150,29 @@ fn queues(probes: &ViProbes) -> [(usize, f64); 2] {
     [(probes.reap_send, 2.0), (probes.post_receive, 2.0)]
 }
 
-/// Adds the operations of messages, with the steps of those that send and that receive.
+/// Returns what the rules take of the two messages of a round trip, beside the queues.
+fn descriptors(rules: &RuleProbes) -> [(usize, f64); 2] {
+    [(rules.post_send, 2.0), (rules.take, 2.0)]
+}
+
+/// Adds the operations of messages, with the steps of those that send and that receive beside the rules.
 fn operations(
     parts: &mut Parts,
     probes: &ViProbes,
+    rules: &RuleProbes,
     sending: &[(&str, &[(usize, f64)])],
     receiving: &[(&str, &[(usize, f64)])],
 ) {
-    parts.operation(Table::Operation, "post send", probes.post_send, sending);
-    parts.operation(Table::Operation, "reap send", probes.reap_send, &[]);
-    parts.operation(Table::Operation, "reap receive", probes.reap_receive, receiving);
-    parts.operation(Table::Operation, "post receive", probes.post_receive, &[]);
+    for (name, whole, rule, others) in [
+        ("post send", probes.post_send, rules.post_send, sending),
+        ("reap send", probes.reap_send, rules.reap_send, &[]),
+        ("reap receive", probes.reap_receive, rules.take, receiving),
+        ("post receive", probes.post_receive, rules.post_receive, &[]),
+    ] {
+        let rule = [(rule, 1.0)];
+        let steps = [&[("descriptor", &rule[..])], others].concat();
+        parts.operation(Table::Operation, name, whole, &steps);
+    }
     parts.operation(Table::Operation, "poll in vain", probes.in_vain, &[]);
 }
 
