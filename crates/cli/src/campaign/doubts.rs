@@ -25,6 +25,14 @@ pub fn failed_doubt(error: &str, launches: usize) -> Doubt {
     Doubt::new("failed", format!("a launch failed after {launches} of each layer: {error}"))
 }
 
+/// Says that a layer failed which nobody had named.
+pub fn reference_failed_doubt(layer: Layer, error: &str) -> Doubt {
+    let text = format!(
+        "{layer} was to be the reference and failed, so that there is no ratio (--no-reference leaves it away): {error}"
+    );
+    Doubt::new("reference_failed", text)
+}
+
 pub fn too_few_doubt(launches: usize, asked_for: usize) -> Option<Doubt> {
     let text = format!("the time was up after {launches} of {asked_for} launches: give more with --max-time");
     (launches < asked_for).then(|| Doubt::new("fewer_launches", text))

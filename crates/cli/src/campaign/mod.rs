@@ -29,7 +29,8 @@ use crate::terminal::voice::{detail, note};
 use benches::{bench, check_all, named_waits, openable, waits};
 use doubts::{
     by_kernel_doubt, dials_doubt, faults_doubt, machines_vary_doubt, other_machines, over_time_doubt,
-    placement_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt, too_few_doubt,
+    placement_doubt, reference_failed_doubt, repeated_calls_doubt, same_processes_doubt, server_doubt,
+    too_few_doubt,
 };
 use ending::{Early, conclude};
 use netdyno_clock::place;
@@ -37,7 +38,7 @@ use netdyno_host::wait::Wait;
 use netdyno_layers::catalogue::{Layer, able};
 use netdyno_layers::options::DialOptions;
 use netdyno_measure::completion::record::SpinTimes;
-use netdyno_measure::record::{LayerResult, Record, SCHEMA};
+use netdyno_measure::record::{Doubt, LayerResult, Record, SCHEMA};
 use netdyno_measure::strata::{Distance as Apart, LAUNCHES_AT_LEAST, Probe, Strata};
 use netdyno_measure::task::{Data, Task};
 use netdyno_protocol::dial::parameters::{Dials, Own};
@@ -102,6 +103,8 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
 pub struct Campaign {
     method: Box<dyn Method>,
     benches: Vec<Bench>,
+    /// The layers that the user did not name. If one fails, the others are measured all the same.
+    references: Vec<Layer>,
     site: Site,
     measuring: Measuring,
 }
@@ -160,7 +163,7 @@ impl Campaign {
             }));
         }
         method.prepare(&benches);
-        Ok(Self { method, benches, site, measuring: measuring.clone() })
+        Ok(Self { method, benches, references: also, site, measuring: measuring.clone() })
     }
 
     /// Checks layers that are each measured in a way of their own: several may be of one layer.
@@ -179,7 +182,7 @@ impl Campaign {
         });
         let benches = benches.collect::<Result<Vec<_>, Fault>>()?;
         method.prepare(&benches);
-        Ok(Self { method, benches, site, measuring: measuring.clone() })
+        Ok(Self { method, benches, references: Vec::new(), site, measuring: measuring.clone() })
     }
 
     /// Adds environment variables to all worker processes.
@@ -232,13 +235,15 @@ impl Campaign {
         let mut runs: Vec<Run<'_>> = self.benches.iter().map(Run::new).collect();
         let asked_for = usize::from(self.measuring.launches);
         let schedule = Schedule::new(Instant::now(), self.measuring.max_time, runs.len(), asked_for);
-        let early = self.measure(&mut runs, &schedule, &interrupt)?;
+        let mut failed = Vec::new();
+        let early = self.measure(&mut runs, &mut failed, &schedule, &interrupt)?;
         // The notes are printed only now, so that an error of the measurement is the only line.
         let error = early.as_ref().and_then(Early::error);
-        if error.is_none() {
+        if error.is_none() && failed.is_empty() {
             self.method.notes().iter().for_each(|text| note(text));
         }
         let mut doubts = machine::doubts(&environment);
+        doubts.extend(failed);
         doubts.extend(peer_environment.iter().flat_map(machine::doubts_about_peer));
         doubts.extend(other_machines(self.site.machines));
         let fewest = runs.iter().map(|run| run.launches.len()).min().unwrap_or(0);
@@ -276,9 +281,11 @@ impl Campaign {
 
     /// Launches the layers, round after round, until the figures are precise or the time is up. Returns the
     /// signal or the error that ended the rounds early, if every layer has enough launches for a result by then.
+    /// A reference that fails goes out of `runs`, with a doubt in `failed`.
     fn measure(
         &self,
-        runs: &mut [Run<'_>],
+        runs: &mut Vec<Run<'_>>,
+        failed: &mut Vec<Doubt>,
         schedule: &Schedule,
         interrupt: &Interrupt,
     ) -> Result<Option<Early>, Fault> {
@@ -291,6 +298,9 @@ impl Campaign {
                 Err(fault) if is_worth_writing(runs) => return Early::of(fault).map(Some),
                 other => other?,
             }
+            let ended = runs.extract_if(.., |run| run.failure.is_some());
+            failed
+                .extend(ended.filter_map(|run| Some(reference_failed_doubt(run.bench.layer, &run.failure?))));
             rounds += 1;
             let now = Instant::now();
             let goes_on = if rounds < asked_for {
@@ -338,7 +348,12 @@ impl Campaign {
                 progress.show_left(schedule.passed(now), schedule.left(now), &doing);
             };
             show(0.0);
-            runs[at].launch(&task, schedule, interrupt, &mut show)?;
+            match runs[at].launch(&task, schedule, interrupt, &mut show) {
+                Err(Fault::Failed(error)) if self.references.contains(&runs[at].bench.layer) => {
+                    runs[at].failure = Some(error);
+                }
+                other => other?,
+            }
         }
         Ok(())
     }
@@ -455,12 +470,22 @@ struct Run<'a> {
     library: Option<String>,
     /// The number of launches on other machines than the first one of the launcher.
     elsewhere: usize,
+    /// The error of a reference that failed.
+    failure: Option<String>,
 }
 
 impl<'a> Run<'a> {
     fn new(bench: &'a Bench) -> Self {
         let prober = Prober::of(bench);
-        Self { bench, launches: Vec::new(), prober, probes: Vec::new(), library: None, elsewhere: 0 }
+        Self {
+            bench,
+            launches: Vec::new(),
+            prober,
+            probes: Vec::new(),
+            library: None,
+            elsewhere: 0,
+            failure: None,
+        }
     }
 
     /// Launches once, and repeats the launch if its processors were moved and time is left. The data of a

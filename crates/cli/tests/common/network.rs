@@ -93,6 +93,17 @@ impl Network {
         }
     }
 
+    /// Forbids UDP on `a`, as a firewall does.
+    pub fn forbid_udp_on_a(&self) {
+        for rule in [
+            &["add", "pref", "1", "ipproto", "udp", "prohibit"][..],
+            &["add", "pref", "2", "lookup", "local"],
+            &["delete", "pref", "0"],
+        ] {
+            ip(&[&["-n", &self.a, "rule"], rule].concat()).unwrap();
+        }
+    }
+
     /// Removes the cable.
     pub fn cut(&self) {
         ip(&["-n", &self.a, "link", "delete", "cable"]).unwrap();

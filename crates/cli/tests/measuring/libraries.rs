@@ -1,5 +1,6 @@
 //! libfabric and UCX as layers: measured by every verb if they are installed, otherwise refused.
 
+use crate::common::network::Network;
 use crate::common::{beside, netdyno};
 use netdyno_measure::record::{Record, Status};
 use netdyno_plugin::site::find;
@@ -70,6 +71,26 @@ fn memory_is_registered_with_every_library() {
             assert!(ours.iter().all(|(_, cost)| cost.status == Status::Measured), "{layer}: {size:?}");
         }
     }
+}
+
+/// Nobody has asked for the reference. Between hosts a firewall may forbid it, and the library has another way.
+#[test]
+fn a_reference_that_fails_leaves_the_others_measured() {
+    let _beside = beside();
+    if !layers().contains(&"ofi:tcp") {
+        return;
+    }
+    let Some(network) = Network::new() else { return };
+    network.forbid_udp_on_a();
+    let args = ["logp", "--over", "ofi:tcp", "--wait", "yield", "--launches", "3", "--max-time", "500ms"];
+    let output = network.on_a(&[&args[..], &["--format", "json"]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = Record::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let names: Vec<&str> = record.results.iter().map(|result| &result.layer[..]).collect();
+    assert_eq!((&names[..], record.ratios.len()), (&["ofi:tcp"][..], 0));
+    assert!(record.results[0].parameters.rtt.value_ns.is_some_and(|ns| ns > 0.0));
+    let doubt = record.doubts.iter().find(|doubt| doubt.name == "reference_failed").unwrap();
+    assert!(doubt.text.contains("am+udp") && doubt.text.contains("peer is lost"), "{}", doubt.text);
 }
 
 /// An unknown provider is refused before anything is measured, with the names of those that are here.
