@@ -109,7 +109,10 @@ fn dial(text: &str) -> Result<Dial, String> {
 /// Validates the dials and writes the result.
 pub fn run(args: &ValidateArgs, ranks: Option<Rc<Ranks>>) -> Result<(), Fault> {
     if !args.over.takes_dials() && args.over != Layer::Mpi {
-        return Err(Fault::BadInput(format!("{} has no dials: use mpi, am+shm or am+udp", args.over)));
+        return Err(Fault::BadInput(format!(
+            "{} has no dials: use mpi, am+shm, am+udp or am+xdp",
+            args.over
+        )));
     }
     each_once("--dial", &args.dial, Dial::to_string)?;
     if args.measuring.size.is_some() {
