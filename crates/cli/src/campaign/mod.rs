@@ -103,7 +103,7 @@ pub fn run(method: Box<dyn Method>, args: &BenchArgs, ranks: Option<Rc<Ranks>>) 
 pub struct Campaign {
     method: Box<dyn Method>,
     benches: Vec<Bench>,
-    /// The layers that the user did not name. If one fails, the others are measured all the same.
+    /// The layers that the user did not name. If one fails at the beginning, the others are measured all the same.
     references: Vec<Layer>,
     site: Site,
     measuring: Measuring,
@@ -281,7 +281,7 @@ impl Campaign {
 
     /// Launches the layers, round after round, until the figures are precise or the time is up. Returns the
     /// signal or the error that ended the rounds early, if every layer has enough launches for a result by then.
-    /// A reference that fails goes out of `runs`, with a doubt in `failed`.
+    /// A reference that fails before it has enough goes out of `runs`, with a doubt in `failed`.
     fn measure(
         &self,
         runs: &mut Vec<Run<'_>>,
@@ -348,10 +348,10 @@ impl Campaign {
                 progress.show_left(schedule.passed(now), schedule.left(now), &doing);
             };
             show(0.0);
+            let is_new_reference = self.references.contains(&runs[at].bench.layer)
+                && runs[at].launches.len() < LAUNCHES_WORTH_WRITING;
             match runs[at].launch(&task, schedule, interrupt, &mut show) {
-                Err(Fault::Failed(error)) if self.references.contains(&runs[at].bench.layer) => {
-                    runs[at].failure = Some(error);
-                }
+                Err(Fault::Failed(error)) if is_new_reference => runs[at].failure = Some(error),
                 other => other?,
             }
         }
