@@ -209,7 +209,7 @@ pub(crate) fn starvation(stream: Varying) -> f64 {
 /// that filled in the course of the burst makes the time to issue too short, and that to the last reply too long: g
 /// lies between them.
 pub(crate) fn gap_interval(plateau: Interval, starvation: f64, by_done_ns: f64) -> Interval {
-    let lo = plateau.lo * (1.0 - starvation);
+    let lo = if plateau.lo > 0.0 { plateau.lo / (1.0 + starvation) } else { plateau.lo };
     Interval { lo: lo.min(by_done_ns), hi: plateau.hi.max(by_done_ns) }
 }
 
@@ -240,7 +240,9 @@ pub(crate) fn limited_by(
     evidence: Evidence,
     rtt_ns: f64,
 ) -> Limit {
-    let is_none_at = (NO_IDLE + evidence.starvation) * plateau_ns;
+    // The share of the plateau by which it exceeds that term.
+    let starved = evidence.starvation / (1.0 + evidence.starvation);
+    let is_none_at = (NO_IDLE + starved) * plateau_ns;
     let no_idle = idle_ns <= is_none_at || idle_ci.is_some_and(|ci| ci.lo <= 0.0);
     let noise = evidence.noise.clamp(0.0, NOISE_AT_MOST);
     let window_at_work = match evidence.smaller_ns {

@@ -286,15 +286,17 @@ fn points(runs: &[&Run], higher_is_better: bool) -> Vec<Point> {
     points
 }
 
-/// Returns the value at which the line through the medians first exceeds the slowdown.
+/// Returns the value at which the line through the slowdowns first exceeds this one. Returns none if the metric of the
+/// link is 0.
 fn tolerance(points: &[Point], slowdown: f64, adds: bool) -> Tolerance {
     let limit = 1.0 + slowdown;
     let value = points.windows(2).find_map(|pair| {
         let (a, b) = (pair[0], pair[1]);
-        (b.slowdown > limit).then(|| {
+        (a.slowdown.is_finite() && b.slowdown > limit).then(|| {
             let share = ((limit - a.slowdown) / (b.slowdown - a.slowdown)).clamp(0.0, 1.0);
-            // The link's own value between 0 and the first setting is unknown.
-            if adds || a.value > 0.0 { a.value + share * (b.value - a.value) } else { b.value }
+            // The link's own value between 0 and the first setting is unknown. A rate of 0 has no point on the line.
+            let has_line = (adds || a.value > 0.0) && b.slowdown.is_finite();
+            if has_line { a.value + share * (b.value - a.value) } else { b.value }
         })
     });
     Tolerance { slowdown, value }
@@ -482,6 +484,16 @@ mod tests {
             read(&subject(), &runs, &Sweep { unit: String::new(), higher_is_better: true, ..sweep() });
         assert_eq!(found.points[1].slowdown, 2.0);
         assert_eq!((found.predicted, found.slope_per_message), (None, None));
+        assert!(found.tolerance.iter().all(|tolerance| tolerance.value.is_some_and(|at| at < 10_000.0)));
+        // A rate of 0 is slower than anything, and nothing is known of the values before it.
+        runs.iter_mut().filter(|run| run.value > 0.0).for_each(|run| run.metric = 0.0);
+        let found =
+            read(&subject(), &runs, &Sweep { unit: String::new(), higher_is_better: true, ..sweep() });
+        assert!(
+            found.tolerance.iter().all(|tolerance| tolerance.value == Some(10_000.0)),
+            "{:?}",
+            found.tolerance
+        );
     }
 
     #[test]
@@ -499,6 +511,7 @@ mod tests {
         runs.iter_mut().for_each(|run| run.metric = run.value);
         let dials = vec![read(&subject(), &runs, &sweep())];
         assert!(dials[0].points.iter().all(|point| !point.slowdown.is_finite()));
+        assert!(dials[0].tolerance.iter().all(|tolerance| tolerance.value.is_none()));
         let text = serde_json::to_string(&Sweep { schema: SCHEMA.into(), dials, runs, ..sweep() }).unwrap();
         let again = Sweep::from_json(&text).unwrap().unwrap();
         assert!(again.dials[0].points.iter().all(|point| point.slowdown.is_nan()));

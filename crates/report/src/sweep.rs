@@ -119,7 +119,10 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
             if tolerance.value.is_some() { "at " } else { "" }
         )
     });
-    sentences.push(tolerated.collect::<Vec<_>>().join(", "));
+    // Nothing is slower than a metric of 0.
+    if swept.points.first().is_some_and(|link| link.slowdown.is_finite()) {
+        sentences.push(tolerated.collect::<Vec<_>>().join(", "));
+    }
     sentences
 }
 

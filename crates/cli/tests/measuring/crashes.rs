@@ -1,6 +1,6 @@
 //! Killed processes and Ctrl-C: one clear line, a bounded time, nothing left behind.
 
-use crate::common::{alone, beside, netdyno, remove_result_before, wait, workers_of};
+use crate::common::{alone, beside, has_worked, netdyno, remove_result_before, wait, workers_of};
 use netdyno_measure::record::Record;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -82,9 +82,25 @@ fn a_killed_peer_is_reported() {
     kill_at_random(&["am+udp", "vi+shm", "vi+udp", "udp", "tcp", "oncrpc+udp", "oncrpc+tcp"], kills / 2);
 }
 
-/// Launches of a second. A kill a third of a second after the start of the workers meets connected processes
-/// that measure, except on a very busy machine.
-const LONG_LAUNCHES: [&str; 6] = ["--max-time", "20s", "--launches", "20", "--precision", "0.0001"];
+/// Launches of up to a second. A launch whose data has come is not disturbed by a kill, so a measurement of five launches
+/// then ends soon.
+const LONG_LAUNCHES: [&str; 6] = ["--max-time", "5s", "--launches", "5", "--precision", "0.0001"];
+
+/// A process that has had a processor for so long is connected and measures.
+const WORK: Duration = Duration::from_millis(60);
+
+/// Waits for a launch that measures. Returns the last of its workers.
+fn victim(child: &mut Child, procs: usize) -> u32 {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let workers = workers(child, procs);
+        if workers.iter().all(|worker| has_worked(*worker, WORK)) {
+            return workers[procs - 1];
+        }
+        assert!(Instant::now() < until, "no launch measures");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// Kills the last worker in the midst of a launch, up to ten times. Reports whether `is_told` was once true of
 /// the process killed and of the command's message.
@@ -94,8 +110,7 @@ fn told_after_a_kill(verb: &[&str], procs: usize, is_told: impl Fn(u32, &str) ->
     let args = [verb, &LONG_LAUNCHES, &["--wait", "yield", "--out", out.to_str().unwrap()]].concat();
     (0..10).any(|_| {
         let mut child = netdyno(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let victim = workers(&mut child, procs)[procs - 1];
-        std::thread::sleep(Duration::from_millis(300));
+        let victim = victim(&mut child, procs);
         signal(Signal::KILL, victim);
         let stderr = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
         println!("{stderr}");

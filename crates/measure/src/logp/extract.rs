@@ -113,7 +113,7 @@ fn noise_of_trips(trips: &RoundTrips) -> f64 {
 
 fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters {
     let all = |of: fn(&SignatureEstimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
-    let trips: u64 = launches.data.iter().map(|l| l.rtt.samples).sum();
+    let trips = launches.data.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.rtt.samples));
     let mut rtt = launches.figure(|e| e.rtt).parameter([], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
     // The histogram has a resolution of 0.1 %, too coarse for its extremes.

@@ -28,6 +28,7 @@ use crate::stats::{Interval, median_ranks, sorted};
 use probe::have_same_pace;
 use std::collections::BTreeMap;
 pub(crate) use stratum::MOVED;
+use stratum::UNKNOWN;
 
 /// The smallest number of launches of a layer that is divided. The figures of two launches are better kept
 /// together.
@@ -174,7 +175,7 @@ impl Strata {
         match place {
             Place::Moved => MOVED.into(),
             Place::Unsteady => "unsteady".into(),
-            Place::Unknown => "unknown".into(),
+            Place::Unknown => UNKNOWN.into(),
             Place::Of(_) if self.least.len() == 1 => "all".into(),
             Place::Of(0) => "near".into(),
             Place::Of(at) if at + 1 == self.least.len() => "far".into(),

@@ -16,6 +16,8 @@ const UNSTEADY: f64 = 0.1;
 
 /// The name of the stratum of launches whose processors were moved.
 pub(crate) const MOVED: &str = "moved";
+/// The name of the stratum of launches whose processors could not be probed.
+pub(super) const UNKNOWN: &str = "unknown";
 
 /// The launches of a layer whose processors were equally far apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,7 +95,7 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         );
         doubts.push(Doubt::new("pace_changed", text));
     }
-    if let Some(unknown) = left_out("unknown") {
+    if let Some(unknown) = left_out(UNKNOWN) {
         let text = format!(
             "the processors of {} of {total} launches could not be probed, as where other programs leave no time: these \
              are in no figure",
@@ -102,6 +104,14 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         doubts.push(Doubt::new("not_probed", text));
     }
     let headline = strata.iter().find(|stratum| stratum.is_headline);
+    if let Some(unknown) = headline.filter(|headline| headline.name == UNKNOWN) {
+        let text = format!(
+            "the processors of none of the {} launches behind the figures could be probed, as where other programs leave \
+             no time: how far apart they were is unknown",
+            unknown.launches
+        );
+        doubts.push(Doubt::new("not_probed", text));
+    }
     if let Some(moved) = headline.filter(|headline| headline.is_moved()) {
         let text = format!(
             "the processors were moved during all of the {} launches behind the figures: they are of no one distance",
@@ -125,4 +135,36 @@ pub fn doubts(strata: &[Stratum]) -> Vec<Doubt> {
         doubts.push(Doubt::new("stolen_time", text));
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_launches_that_could_not_be_probed_are_doubted() {
+        let stratum = |name: &str, is_headline| Stratum {
+            name: name.into(),
+            is_headline,
+            bounce_ns: None,
+            bounce_range_ns: None,
+            pace_ns: None,
+            unsteady: 0,
+            stolen_share: None,
+            launches: 9,
+            parameters: None,
+            found: None,
+            doubts: Vec::new(),
+        };
+        let said =
+            |strata: &[Stratum]| doubts(strata).iter().map(|doubt| doubt.text.clone()).collect::<Vec<_>>();
+        let none_probed = said(&[stratum(UNKNOWN, true)]);
+        assert!(
+            none_probed.len() == 1 && none_probed[0].contains("none of the 9 launches"),
+            "{none_probed:?}"
+        );
+        let some_probed = said(&[stratum("all", true), stratum(UNKNOWN, false)]);
+        assert!(some_probed.len() == 1 && some_probed[0].contains("9 of 18 launches"), "{some_probed:?}");
+        assert!(said(&[stratum("all", true)]).is_empty());
+    }
 }
