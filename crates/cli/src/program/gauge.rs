@@ -15,6 +15,8 @@ const GRAVE: &[&str] =
 /// Launches of one link on an idle machine differ by at most this factor, or by at most this time in
 /// nanoseconds.
 const LAUNCHES_AGREE: (f64, f64) = (1.5, 500.0);
+/// Parameters of measurements that agree differ by at most this factor, or by at most this time in nanoseconds.
+const MEASUREMENTS_AGREE: (f64, f64) = (1.15, 300.0);
 /// The figures of a launch, in the order of [`each_launch`].
 const FIGURES: [&str; 4] = ["rtt", "o_s", "o_r", "g"];
 
@@ -47,14 +49,42 @@ impl Gauge {
         Self { own, doubts }
     }
 
-    /// Reports whether the measurement should be repeated.
-    pub fn is_grave(&self) -> bool {
+    fn is_grave(&self) -> bool {
         !self.doubts.is_empty()
+    }
+
+    /// Reports whether both measurements saw the same parameters, with nearly the same values.
+    fn agrees_with(&self, other: &Self) -> bool {
+        let (factor, time_ns) = MEASUREMENTS_AGREE;
+        Dial::ALL.into_iter().all(|dial| match (self.own.get(dial), other.own.get(dial)) {
+            (Some(a), Some(b)) => {
+                // A gap per byte is not a time.
+                let least = if dial == Dial::GapPerByte { 0.0 } else { time_ns };
+                a.max(b) <= factor * a.min(b) || (a - b).abs() <= least
+            }
+            (None, None) => true,
+            _ => false,
+        })
+    }
+
+    /// Returns the number of parameters that were not seen.
+    fn missing(&self, wanted: &[Dial]) -> usize {
+        wanted.iter().filter(|&&dial| self.own.get(dial).is_none()).count()
     }
 
     /// Returns the severity of the warnings. A missing parameter outweighs every warning.
     fn weight(&self, wanted: &[Dial]) -> (usize, usize) {
-        (wanted.iter().filter(|&&dial| self.own.get(dial).is_none()).count(), self.doubts.len())
+        (self.missing(wanted), self.doubts.len())
+    }
+}
+
+/// Reports whether the link should be measured again: the last measurement has severe warnings, and the one before it
+/// does not agree. If both agree, the warnings are those of the link itself, as where its overhead and flight overlap.
+pub fn should_repeat(gauges: &[Gauge], wanted: &[Dial]) -> bool {
+    match gauges {
+        [] => true,
+        [.., before, last] => last.missing(wanted) > 0 || last.is_grave() && !last.agrees_with(before),
+        [last] => last.is_grave(),
     }
 }
 
@@ -110,6 +140,21 @@ mod tests {
         let told = told([1300.0, 13_000.0, 1250.0]);
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("o_r: launches disagree, 1.25 µs to 13 µs"), "{told:?}");
+    }
+
+    #[test]
+    fn doubted_measurements_that_agree_are_not_repeated() {
+        let repeats = |o_r: &[(f64, &[&str])]| {
+            let gauges: Vec<Gauge> = o_r.iter().map(|(o_r, doubts)| gauge(*o_r, doubts)).collect();
+            should_repeat(&gauges, &[Dial::RecvOverhead])
+        };
+        assert!(repeats(&[]) && repeats(&[(1.3e3, &["a"])]) && !repeats(&[(1.3e3, &[])]));
+        assert!(!repeats(&[(1.3e3, &["a"]), (1.4e3, &["a"])]));
+        assert!(repeats(&[(13e3, &["a"]), (1.4e3, &["a"])]) && !repeats(&[(13e3, &["a"]), (1.4e3, &[])]));
+        assert!(
+            repeats(&[(0.0, &["unseen"]), (1.4e3, &["a"])])
+                && repeats(&[(0.0, &["unseen"]), (0.0, &["unseen"])])
+        );
     }
 
     #[test]

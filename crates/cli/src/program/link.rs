@@ -285,7 +285,7 @@ fn quoted(word: &str) -> Result<String, String> {
 }
 
 /// Measures the link between two ranks, over the path of the program's messages, without dials. Repeats the
-/// measurement for longer if there are severe warnings.
+/// measurement for longer while there are severe warnings, until two measurements agree.
 fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Gauge, Fault> {
     let apparatus = Apparatus::prepare(&Plan::default(), wanted.provider)?;
     let needed = needed(wanted.dials);
@@ -297,7 +297,7 @@ fn measure(launcher: &str, wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result
             "measuring the link again: it is doubted …"
         });
         gauges.push(attempted(launcher, wanted, &needed, &apparatus, FIRST_S << attempt, interrupt)?);
-        if !gauges.last().is_some_and(Gauge::is_grave) {
+        if !gauge::should_repeat(&gauges, &needed) {
             break;
         }
     }

@@ -45,8 +45,17 @@ fn the_report_renders_without_a_word_on_the_console() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (real, sim, page) = (path("real.json"), path("sim.json"), path("report.html"));
-    let args =
-        ["logp", "--over", "am+shm,am+udp,udp,tcp", "--launches", "6", "--max-time", "2s", "--wait", wait()];
+    let args = [
+        "logp",
+        "--over",
+        "am+shm,am+udp,udp,tcp",
+        "--launches",
+        "6",
+        "--max-time",
+        "600ms",
+        "--wait",
+        wait(),
+    ];
     stdout_of(&[&args[..], &["--out", real.to_str().unwrap()]].concat());
     let truth = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.05";
     stdout_of(&["logp", "--over", "sim", "--truth", truth, "--out", sim.to_str().unwrap()]);

@@ -194,7 +194,7 @@ fn sockets_are_where_they_are_asked_for() {
             "--launches",
             "1",
             "--max-time",
-            "1s",
+            "300ms",
         ];
         stdout_of(&[&args[..], &["--wait", wait()]].concat());
     }
@@ -535,7 +535,7 @@ fn a_killed_process_is_named_and_nobody_is_left() {
                     .stderr(Stdio::piped())
                     .spawn()
                     .unwrap();
-            std::thread::sleep(Duration::from_millis(random.u64(300..1500)));
+            std::thread::sleep(Duration::from_millis(random.u64(100..800)));
             let until = Instant::now() + Duration::from_secs(20);
             let workers = loop {
                 let workers = workers_of(child.id());

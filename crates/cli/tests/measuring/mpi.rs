@@ -122,7 +122,7 @@ fn workers_below(parent: u32) -> Vec<u32> {
 /// The survivor may wait inside MPI for the process that was killed. The launch ends nevertheless.
 #[test]
 fn a_process_that_dies_within_an_epoch_ends_the_launch() {
-    let _alone = alone();
+    let _beside = beside();
     for (compiler, sync, victim) in compilers().into_iter().flat_map(|compiler| {
         ["fence", "post"].into_iter().flat_map(move |sync| {
             let compiler = compiler.clone();
