@@ -94,6 +94,12 @@ impl<L: Links> Engine<L> {
         if waiting < MOST_WAITING { Ok(()) } else { Err(Refused::Again) }
     }
 
+    /// Reports whether a message to a peer would wait.
+    pub fn has_no_room(&mut self, peer: PeerNo) -> bool {
+        let state = self.peer(peer);
+        peer != SELF && (!state.waiting.is_empty() || !state.has_room())
+    }
+
     /// Copies an injected message, whose memory the program may use again at once.
     fn copy(&mut self, peer: PeerNo, memory: &Memory) -> (Memory, Option<Vec<u8>>) {
         let mut copy = vec![0; memory.len()];

@@ -369,6 +369,14 @@ impl Shared {
         !self.switches.has_thread() && state.look()
     }
 
+    /// Makes progress, unless the messaging thread does, if a message to the peer would wait. The peer may have said
+    /// meanwhile that it has room. A message that waits is copied once more.
+    pub fn make_room(&self, state: &mut State, peer: PeerNo) {
+        if state.engine.has_no_room(peer) && !self.switches.has_thread() {
+            state.progress();
+        }
+    }
+
     /// Waits until a peer has acknowledged all that was sent to it, if a messaging thread hears of that. So the sender waits
     /// for the explicit acknowledgement of its message, as in the paper.
     pub fn wait_until_acknowledged(&self, peer: PeerNo) {

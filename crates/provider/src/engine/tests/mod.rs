@@ -339,6 +339,27 @@ fn a_sender_of_unexpected_messages_is_held_back_and_goes_on() {
     }
 }
 
+/// A sender that makes progress when it has no room copies no message of a receiver that keeps up.
+#[test]
+fn a_sender_without_room_learns_of_it_by_progress() {
+    let mut engines = pair(Copied::NotHere, 0);
+    let mut bytes = vec![7; 100];
+    let count = 3 * usize::from(RECEIVES);
+    let mut found_none = 0;
+    for nth in 0..count {
+        engines[1].receive(0, posting(ANY, memory(&mut bytes), nth)).unwrap();
+        if engines[0].has_no_room(PEER) {
+            found_none += 1;
+            engines[0].progress();
+        }
+        assert!(!engines[0].has_no_room(PEER), "message {nth}");
+        engines[0].send(0, message(1, memory(&mut bytes), nth, REPORTED)).unwrap();
+        engines[1].progress();
+    }
+    assert!(found_none > 1);
+    assert!(!engines[0].has_no_room(SELF), "a message of this process to itself never waits for room");
+}
+
 /// A sender that is held back still reaches a receive for its last message alone.
 #[test]
 fn a_message_behind_others_that_are_held_back_arrives() {

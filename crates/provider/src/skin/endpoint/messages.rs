@@ -72,6 +72,7 @@ impl EndpointObject {
         let to = state.target(&used, to)?;
         let wants = wants(&used, flags, is_silent);
         let context = context.expose_provenance();
+        self.shared.make_room(&mut state, to.peer);
         let sent = state.engine.send(self.number, Send { to, tag, data, memory, context, wants });
         or_progress(&mut state, sent)?;
         state.wake();
