@@ -262,6 +262,19 @@ fn nobody_waits_for_transfers_that_are_forgotten() {
     assert_eq!(b.lost(), Some(Loss::Closed));
 }
 
+/// A message alone leaves at once. The pieces of a store are more than one, so they leave together.
+#[test]
+fn only_a_message_without_others_leaves_at_once() {
+    let [mut a, _] = pair(8);
+    a.request(0, &[], &[], 0).unwrap();
+    assert!(a.has_one_message());
+    transmit(&mut a, 0);
+    assert!(!a.has_one_message());
+    a.store(0, &[], [0, 0, 100_000], 0).unwrap();
+    a.request(0, &[], &[], 0).unwrap();
+    assert!(!a.has_one_message(), "pieces follow");
+}
+
 /// A message that was queued before others were handled does not tell of these.
 #[test]
 fn a_message_with_an_older_count_leaves_the_later_one_owed() {

@@ -96,7 +96,7 @@ impl Reliable {
     pub fn pump(&mut self, means: &mut Means<'_>) {
         loop {
             udp::transmit(means.socket, self.to, &mut self.connection, means.now_ns);
-            if !self.feed(means) && !self.put_next(means) {
+            if !self.feed(means) && !self.put_all(means) {
                 break;
             }
         }
@@ -120,6 +120,15 @@ impl Reliable {
             means.nic.progress(vi, work, Progress::Accepted);
         }
         is_fed
+    }
+
+    /// Queues the VI's messages on the connection, as far as there is room, so that they leave in one batch. Returns
+    /// whether there was any.
+    #[inline]
+    fn put_all(&mut self, means: &mut Means<'_>) -> bool {
+        let is_any = self.put_next(means);
+        while is_any && self.put_next(means) {}
+        is_any
     }
 
     /// Queues the VI's next message on the connection, if there is room for two requests.
