@@ -5,8 +5,6 @@ use crate::frame::datagram::{Arrived, Datagram, Header};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// The most acknowledgement delays for which a completion count waits, while messages go both ways.
-const LONGEST_DELAY: u64 = 8;
 /// The most messages that are kept ahead of a missing one: as many as the selective acknowledgement has bits.
 const AHEAD: u32 = 64;
 
@@ -28,10 +26,6 @@ pub struct Receiving {
     acknowledge_every: u32,
     acknowledgement_delay_ns: u64,
     acknowledge_at_ns: Option<u64>,
-    /// The time at which the acknowledgement delay ends, whatever comes meanwhile.
-    acknowledge_by_ns: u64,
-    /// The time of the latest message in order.
-    came_ns: u64,
     /// An acknowledgement must be sent at once, alone if no message carries it.
     acknowledge_now: bool,
     /// Messages delivered in order.
@@ -55,8 +49,6 @@ impl Receiving {
             acknowledge_every,
             acknowledgement_delay_ns,
             acknowledge_at_ns: None,
-            acknowledge_by_ns: 0,
-            came_ns: 0,
             acknowledge_now: false,
             delivered: 0,
             duplicates: 0,
@@ -81,8 +73,9 @@ impl Receiving {
         let offset = datagram.header.sequence.wrapping_sub(self.expected);
         self.latest = datagram.header.transmission;
         if offset == 0 {
-            self.came_ns = now_ns;
-            self.owe(now_ns);
+            if self.acknowledge_at_ns.is_none() {
+                self.acknowledge_at_ns = Some(now_ns + self.acknowledgement_delay_ns);
+            }
             self.advance();
             return true;
         }
@@ -132,10 +125,7 @@ impl Receiving {
 
     /// Starts the acknowledgement delay, if it is not running.
     pub fn owe(&mut self, now_ns: u64) {
-        if self.acknowledge_at_ns.is_none() {
-            self.acknowledge_at_ns = Some(now_ns + self.acknowledgement_delay_ns);
-            self.acknowledge_by_ns = now_ns + LONGEST_DELAY * self.acknowledgement_delay_ns;
-        }
+        self.acknowledge_at_ns.get_or_insert(now_ns + self.acknowledgement_delay_ns);
     }
 
     /// Requests an acknowledgement at once, because the peer asked for it.
@@ -153,17 +143,14 @@ impl Receiving {
         self.acknowledge_now
     }
 
-    /// Notes that a datagram with the current acknowledgement was sent. If its completion count is an older one, the
-    /// acknowledgement delay goes on. It begins anew with the latest message: two sides that send to each other in
-    /// turn would otherwise tell each other the counts all the time, in datagrams of their own.
+    /// Notes that a datagram with the current acknowledgement was sent. The acknowledgement delay goes on if its
+    /// completion count is an older one.
     pub fn told(&mut self, is_all: bool) {
         self.unacknowledged = 0;
         self.acknowledge_now = false;
-        let anew_ns = self.came_ns + self.acknowledgement_delay_ns;
-        self.acknowledge_at_ns = match self.acknowledge_at_ns {
-            Some(at_ns) if !is_all => Some(at_ns.max(anew_ns).min(self.acknowledge_by_ns)),
-            _ => None,
-        };
+        if is_all {
+            self.acknowledge_at_ns = None;
+        }
     }
 
     /// Forgets the kept messages, because the peer is lost.
@@ -289,23 +276,6 @@ mod tests {
         }
         arrive(&mut receiving, &mut buffers, 17, 80);
         assert!(receiving.is_due());
-    }
-
-    #[test]
-    fn a_count_waits_while_messages_go_both_ways_and_not_for_long() {
-        let (mut receiving, mut buffers) = receiving();
-        let most_ns = LONGEST_DELAY * DELAY_NS;
-        for (sequence, now_ns) in (0..).zip((0..=most_ns).step_by(DELAY_NS as usize / 2)) {
-            arrive(&mut receiving, &mut buffers, sequence, now_ns);
-            receiving.told(false);
-            assert_eq!(receiving.deadline(), Some((now_ns + DELAY_NS).min(most_ns)));
-        }
-        // Messages of this side alone delay nothing.
-        receiving.told(true);
-        let next = receiving.expected();
-        arrive(&mut receiving, &mut buffers, next, most_ns);
-        receiving.told(false);
-        assert_eq!(receiving.deadline(), Some(most_ns + DELAY_NS));
     }
 
     proptest! {
