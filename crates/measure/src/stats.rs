@@ -188,12 +188,16 @@ pub fn widening_by_drift(values: &[f64]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
+/// Returns the sum of counts. A record is a file that others may have written: its counts may have any value.
+pub(crate) fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Returns weighted quantiles by name, from pairs of value and count. It omits values that are not finite.
 pub(crate) fn quantiles(samples: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<String, f64> {
     let mut samples: Vec<(f64, u64)> = samples.into_iter().filter(|(value, _)| value.is_finite()).collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // A record is a file that others may have written: its counts may have any value.
-    let total = samples.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let total = total(samples.iter().map(|(_, count)| *count));
     let at = |q: f64| {
         let rank = (q * total as f64).ceil().max(1.0) as u64;
         let mut seen = 0;

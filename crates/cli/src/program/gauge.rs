@@ -60,7 +60,7 @@ impl Gauge {
             (Some(a), Some(b)) => {
                 // A gap per byte is not a time.
                 let least = if dial == Dial::GapPerByte { 0.0 } else { time_ns };
-                a.max(b) <= factor * a.min(b) || (a - b).abs() <= least
+                !differ(a.min(b), a.max(b), (factor, least))
             }
             (None, None) => true,
             _ => false,
@@ -100,14 +100,18 @@ pub fn best(gauges: &[Gauge], wanted: &[Dial]) -> Option<Gauge> {
     Some(best)
 }
 
+/// Reports whether two values differ by more than a factor, and by more than `least`.
+fn differ(low: f64, high: f64, (factor, least): (f64, f64)) -> bool {
+    high > factor * low.max(0.0) && high - low > least
+}
+
 /// Describes the figures on which launches of one link disagree.
 fn disagreements(launches: &[[f64; 4]]) -> Vec<String> {
     let figure = |at: usize| {
         let values = launches.iter().map(|launch| launch[at]).filter(|value| value.is_finite());
         let (low, high) =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        let (factor, least) = LAUNCHES_AGREE;
-        (high > factor * low.max(0.0) && high - low > least).then(|| {
+        differ(low, high, LAUNCHES_AGREE).then(|| {
             format!(
                 "{}: launches disagree, {} to {}: is the machine busy?",
                 FIGURES[at],

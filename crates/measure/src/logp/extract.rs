@@ -29,7 +29,7 @@ use crate::figure::Figure;
 use crate::reading::Reading;
 use crate::record::parameter::{Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
-use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted};
+use crate::stats::{Confidence, Interval, median, quantile_of_sorted, quantiles, sorted, total};
 use crate::steady::{self, Evidence, limited_by};
 
 /// Returns rtt, o_s, o_r and the plateau of each launch, in nanoseconds. Ratios between layers consist of
@@ -113,7 +113,7 @@ fn noise_of_trips(trips: &RoundTrips) -> f64 {
 
 fn parameters(launches: &SignatureLaunches<'_>, plateau: &Plateau) -> Parameters {
     let all = |of: fn(&SignatureEstimate) -> f64| launches.estimates.iter().map(of).collect::<Vec<_>>();
-    let trips = launches.data.iter().fold(0_u64, |sum, launch| sum.saturating_add(launch.rtt.samples));
+    let trips = total(launches.data.iter().map(|launch| launch.rtt.samples));
     let mut rtt = launches.figure(|e| e.rtt).parameter([], trips);
     rtt.quantiles_ns = quantiles(launches.data.iter().flat_map(|l| l.rtt.histogram_ns.iter().copied()));
     // The histogram has a resolution of 0.1 %, too coarse for its extremes.

@@ -137,8 +137,10 @@ impl Reliable {
     /// whether there was any.
     #[inline]
     fn put_all(&mut self, means: &mut Means<'_>) -> bool {
-        let is_any = self.put_next(means);
-        while is_any && self.put_next(means) {}
+        let mut is_any = false;
+        while self.put_next(means) {
+            is_any = true;
+        }
         is_any
     }
 
