@@ -32,8 +32,10 @@ pub fn quantity_cell(q: &Quantity) -> String {
 }
 
 fn with_share(text: String, value: f64, ci: Option<Interval>) -> String {
-    match ci.map(|ci| ci.half_width() / value.abs()) {
-        Some(share) if share < 0.005 => format!("{text} ±<1 %"),
+    // A value of 0 has no share, but one without any variation.
+    let share = |ci: Interval| if ci.half_width() == 0.0 { 0.0 } else { ci.half_width() / value.abs() };
+    match ci.map(share) {
+        Some(share) if share <= 0.005 => format!("{text} ±<1 %"),
         Some(share) if share < WIDE => format!("{text} ±{:>2.0} %", 100.0 * share),
         Some(_) => format!("{text} ±>99%"),
         None => text,

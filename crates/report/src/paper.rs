@@ -45,8 +45,8 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
              on; in the paper 19.5 % below 1 KiB, and less for longer messages. {}",
             shorter(&short_acks),
             shorter(&long_acks),
-            verdict(
-                both(is_gain(&short_acks), exceeds(&short_acks, &long_acks)),
+            verdict_of_gain(
+                [is_gain(&short_acks), exceeds(&short_acks, &long_acks)],
                 "The shape holds: an acknowledgement is a message of a fixed cost.",
                 "The shape does not hold: an acknowledgement here is a short message within the host, and the wake-ups of \
                  the threads cost many times as much."
@@ -57,8 +57,8 @@ fn of_section_5(section: &Section5<'_>) -> Vec<String> {
              longer messages. {}",
             shorter(&short_copies),
             shorter(&long_copies),
-            verdict(
-                both(is_gain(&long_copies), exceeds(&long_copies, &short_copies)),
+            verdict_of_gain(
+                [is_gain(&long_copies), exceeds(&long_copies, &short_copies)],
                 "The shape holds for long messages. Up to 8 KiB this provider sends every message through a buffer, because \
                  a copy of that size costs less than an agreement with the receiver.",
                 "The shape does not hold: copies cost little beside the wake-up of the thread."
@@ -168,6 +168,19 @@ fn verdict(holds: Option<bool>, yes: &'static str, no: &'static str) -> &'static
         Some(false) => no,
         None => "Whether the shape holds cannot be told from these launches.",
     }
+}
+
+/// Returns the sentence about a gain at some sizes that must exceed that at others. `no` says why there is none.
+fn verdict_of_gain(
+    [is_gain, exceeds]: [Option<bool>; 2],
+    yes: &'static str,
+    no: &'static str,
+) -> &'static str {
+    let no = match is_gain {
+        Some(false) => no,
+        _ => "The shape does not hold: the gain is not larger at these sizes than at the others.",
+    };
+    verdict(both(is_gain, exceeds), yes, no)
 }
 
 /// Returns whether both statements hold, as far as that is known.

@@ -7,7 +7,7 @@ use crate::lines::Lines;
 use netdyno_measure::show::{NONE, Number, Percent, Time, round_time};
 use netdyno_measure::sweep::{Point as SweptPoint, Sweep, Swept};
 use verdict::is_insignificant;
-pub use verdict::verdict;
+pub use verdict::{is_felt, verdict};
 
 /// A slope above this many times the prediction has another cause than the counted messages.
 const MOST_OF_PREDICTED: f64 = 10.0;
@@ -111,16 +111,14 @@ pub fn sentences(sweep: &Sweep, swept: &Swept) -> Vec<String> {
             exact(knee.after)
         ));
     }
-    let tolerated = swept.tolerance.iter().map(|tolerance| {
-        let at = tolerance.value.map_or_else(|| "beyond the last value".to_owned(), |at| value(swept, at));
-        format!(
-            "{} slower {}{at}",
-            Percent(tolerance.slowdown),
-            if tolerance.value.is_some() { "at " } else { "" }
-        )
-    });
-    // Nothing is slower than a metric of 0.
-    if swept.points.first().is_some_and(|link| link.slowdown.is_finite()) {
+    if is_felt(sweep, swept) {
+        let tolerated = swept.tolerance.iter().map(|tolerance| {
+            let slower = Percent(tolerance.slowdown);
+            match tolerance.value {
+                Some(at) => format!("{slower} slower at {}", value(swept, at)),
+                None => format!("not {slower} slower at any value"),
+            }
+        });
         sentences.push(tolerated.collect::<Vec<_>>().join(", "));
     }
     sentences
@@ -174,8 +172,8 @@ pub fn csv(sweep: &Sweep) -> String {
     text
 }
 
-/// Returns a tolerance for a cell.
-pub fn tolerated(swept: &Swept, at: Option<f64>) -> String {
+/// Returns a value for a cell, if there is one.
+pub fn value_or_none(swept: &Swept, at: Option<f64>) -> String {
     at.map_or(NONE.into(), |at| value(swept, at))
 }
 

@@ -118,8 +118,9 @@ fn survive(transport: Transport, rank: u32, folder: &Path) -> i32 {
     config.am.peer_timeout = PEER_TIMEOUT;
     let place = Place { rank: rank as usize, procs: RANKS as usize };
     let mut meeting = SharedFolder::at(folder.join("meeting"), place).unwrap();
-    let mut world = World::join(config, rank, RANKS, |mine| Ok(meeting.gather(mine)?)).unwrap();
-    drop(meeting);
+    // Rank 0 drops the meeting when the others have dropped theirs, so that none of them may wait for a message of it.
+    let gather = move |mine: &[u8]| Ok(meeting.gather(mine)?);
+    let mut world = World::join(config, rank, RANKS, gather).unwrap();
     world.barrier().unwrap();
     // A file that a killed rank shares would stay.
     assert_eq!(shared_memory::files(&shared_memory::of(std::process::id())), Vec::<&str>::new());

@@ -5,8 +5,8 @@ use super::grid::{grid, heads, row};
 use super::parts::{colour, line, pretty, sound};
 use super::plot::{Curve, Plot, Point};
 use crate::sweep::{
-    link, metric, metric_of, of_predicted, sentences, slope_in_words, slowdown as of_point, tolerated, value,
-    verdict,
+    is_felt, link, metric, metric_of, of_predicted, sentences, slope_in_words, slowdown as of_point, value,
+    value_or_none, verdict,
 };
 use maud::{Markup, html};
 use netdyno_measure::show::{NONE, Number, Percent};
@@ -66,9 +66,12 @@ fn tolerances(sweep: &Sweep) -> Markup {
         let others = [
             swept.slope.map_or(NONE.into(), |slope| slope_in_words(sweep, swept, slope)),
             of_predicted(swept).map_or(NONE.into(), |share| Percent(share).to_string()),
-            tolerated(swept, swept.knee.map(|knee| knee.at)),
+            value_or_none(swept, swept.knee.map(|knee| knee.at)),
         ];
-        let cells = swept.tolerance.iter().map(|tolerance| tolerated(swept, tolerance.value));
+        // A dial that the program does not feel is not tolerated up to a value.
+        let is_felt = is_felt(sweep, swept);
+        let cells =
+            swept.tolerance.iter().map(|tolerance| value_or_none(swept, tolerance.value.filter(|_| is_felt)));
         row(&swept.dial, cells.chain(others))
     });
     grid(false, &heads, &html! { @for row in rows { (row) } })

@@ -20,7 +20,7 @@ pub fn verdict(sweep: &Sweep) -> String {
     let dials = sweep.dials.iter().map(|swept| Dial { sweep, swept });
     let (rates, times): (Vec<Dial<'_>>, Vec<Dial<'_>>) = dials.partition(|dial| dial.swept.is_per_byte());
     let (felt, unfelt): (Vec<Dial<'_>>, Vec<Dial<'_>>) = times.into_iter().partition(Dial::is_felt);
-    let mut parts = ranked(felt, !unfelt.is_empty());
+    let mut parts = ranked(felt, &unfelt);
     parts.extend(unfelt.iter().map(Dial::without_effect));
     parts.extend(rates.iter().map(Dial::bandwidth));
     if parts.is_empty() {
@@ -29,8 +29,13 @@ pub fn verdict(sweep: &Sweep) -> String {
     parts.join("; ")
 }
 
-/// Describes the dials that slow the program down, the most sensitive first.
-fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
+/// Reports that a dial slows the program down.
+pub fn is_felt(sweep: &Sweep, swept: &Swept) -> bool {
+    Dial { sweep, swept }.is_felt()
+}
+
+/// Describes the dials that slow the program down, the most sensitive first. `unfelt` are the dials that do not.
+fn ranked(mut felt: Vec<Dial<'_>>, unfelt: &[Dial<'_>]) -> Vec<String> {
     let reach = |dial: &Dial<'_>| dial.reach();
     felt.sort_by(|a, b| earlier(reach(a).at).total_cmp(&earlier(reach(b).at)));
     let Some(first) = felt.first() else { return Vec::new() };
@@ -42,17 +47,28 @@ fn ranked(mut felt: Vec<Dial<'_>>, has_others: bool) -> Vec<String> {
     if felt.iter().any(|dial| dial.swept.adds != first.swept.adds) {
         return vec![format!("sensitive to {}", named(&felt, ", to "))];
     }
-    let are_compared = reach(first).at.is_some() && (felt.len() > 1 || has_others);
     // A dial whose range begins before the range of the first dial ends may be the more sensitive one.
     let end = earlier(reach(first).latest);
-    let head = if are_compared { "most sensitive to" } else { "sensitive to" };
-    let others = felt.split_off(1);
-    let (alike, less): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|dial| earlier(reach(dial).earliest) <= end);
-    felt.extend(alike);
-    let mut parts = vec![format!("{head} {}", named(&felt, " and, not told apart from it, to "))];
-    if !less.is_empty() {
-        parts.push(format!("less to {}", named(&less, ", to ")));
+    // Values that were not tried say nothing.
+    let was_tried_up_to = |dial: &Dial<'_>, value: f64| {
+        dial.swept.adds == first.swept.adds && dial.last().is_some_and(|last| last.value >= value)
+    };
+    let has_rank = |dial: &Dial<'_>| reach(dial).earliest.is_some() || was_tried_up_to(dial, end);
+    let at = reach(first).at;
+    let is_most = felt[1..].iter().all(has_rank)
+        && at.is_some_and(|at| unfelt.iter().all(|dial| was_tried_up_to(dial, at)))
+        && felt.len() + unfelt.len() > 1;
+    let head = if is_most { "most sensitive to" } else { "sensitive to" };
+    let (alike, less): (Vec<usize>, Vec<usize>) =
+        (1..felt.len()).partition(|&nth| earlier(reach(&felt[nth]).earliest) <= end);
+    let (less, others): (Vec<usize>, Vec<usize>) = less.into_iter().partition(|&nth| has_rank(&felt[nth]));
+    let of = |those: &[usize]| those.iter().map(|&nth| felt[nth]).collect::<Vec<_>>();
+    let most = [&[0][..], &alike].concat();
+    let mut parts = vec![format!("{head} {}", named(&of(&most), " and, not told apart from it, to "))];
+    for (word, those) in [("less", less), ("also", others)] {
+        if !those.is_empty() {
+            parts.push(format!("{word} to {}", named(&of(&those), ", to ")));
+        }
     }
     parts
 }
@@ -63,6 +79,7 @@ fn earlier(value: Option<f64>) -> f64 {
 }
 
 /// A dial of a sweep.
+#[derive(Clone, Copy)]
 struct Dial<'a> {
     sweep: &'a Sweep,
     swept: &'a Swept,

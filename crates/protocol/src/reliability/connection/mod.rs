@@ -537,16 +537,10 @@ impl<C: Controller> Connection<C> {
         }
     }
 
-    /// Reports that the next datagram is a message, and the only one to send now.
+    /// Reports that the next datagram is a message, and the only one to send now: no pieces of transfers follow.
     #[inline]
     pub fn has_one_message(&self) -> bool {
-        !self.is_over() && self.sending.has_one_fresh()
-    }
-
-    /// Reports that pieces of transfers follow.
-    #[inline]
-    pub fn is_transferring(&self) -> bool {
-        !self.transfers.is_idle()
+        !self.is_over() && self.sending.has_one_fresh() && self.transfers.is_idle()
     }
 
     /// Returns the next datagram to send. Returns `None` if there is none now.

@@ -95,23 +95,12 @@ impl Reliable {
     /// Sends everything that can be sent now.
     pub fn pump(&mut self, means: &mut Means<'_>) {
         loop {
-            self.transmit(means);
+            udp::transmit(means.socket, self.to, &mut self.connection, means.now_ns);
             if !self.feed(means) && !self.put_all(means) {
                 break;
             }
         }
         means.socket.flush();
-    }
-
-    /// Sends the datagrams of the connection. The pieces of a transfer join one batch.
-    #[inline]
-    fn transmit(&mut self, means: &mut Means<'_>) {
-        if !self.connection.is_transferring() {
-            return udp::transmit(means.socket, self.to, &mut self.connection, means.now_ns);
-        }
-        while let Some(datagram) = self.connection.transmit(means.now_ns) {
-            means.socket.join(self.to, datagram, means.now_ns);
-        }
     }
 
     /// Queues more bytes of transfers on the connection, if they can be sent now.
