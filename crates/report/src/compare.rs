@@ -134,6 +134,8 @@ pub struct Pair {
 pub struct Setting {
     /// The layer.
     pub layer: String,
+    /// The user's label for the layer.
+    pub label: Option<String>,
     /// How an idle process waits.
     pub wait: String,
     /// Where the two processes ran.
@@ -189,6 +191,16 @@ pub struct SideFigure {
     pub ci: Option<Interval>,
     /// Launches that gave a value.
     pub launches: usize,
+}
+
+impl Setting {
+    /// Returns the name of the layer, with its label if it has one.
+    pub fn name(&self) -> String {
+        match &self.label {
+            Some(label) => format!("{} ({label})", self.layer),
+            None => self.layer.clone(),
+        }
+    }
 }
 
 /// What an interval says.

@@ -5,7 +5,7 @@ use crate::lean;
 use crate::lines::Lines;
 use crate::transport::transport;
 use netdyno_measure::logp::data::{Burst, LaunchData};
-use netdyno_measure::logp::extract::extract;
+use netdyno_measure::logp::extract::{each_launch, extract};
 use netdyno_measure::record::{LayerResult, Logp, Plateau, Ratio, TIMES};
 use netdyno_measure::show::time;
 use netdyno_measure::stats::median;
@@ -58,15 +58,32 @@ pub fn plateau(plateau: &Plateau, size_bytes: usize, launches: usize) -> Figure 
     Figure::median(PLATEAU, "ns", size_bytes, value, launches).compared_as(PLATEAU).without_row()
 }
 
-/// Returns the parameters of each launch by itself.
+/// Returns the parameters of each launch. The way to compute a figure is chosen over all launches, as in the record.
 pub fn of_launches(logp: &Logp, size_bytes: usize) -> Vec<Vec<Figure>> {
     let figure = |(name, value): (&'static str, Option<f64>)| {
         let name = if name == "g" { PLATEAU } else { name };
         Figure::median(name, "ns", size_bytes, (value, None), 1).compared_as(name)
     };
-    let of =
-        |launch: &LaunchData| TIMES.into_iter().zip(LaunchFigures::of(launch).values).map(figure).collect();
-    logp.launches.iter().map(of).collect()
+    let together = logp.launches.iter().all(is_whole).then(|| each_launch(&logp.launches));
+    let of = |(nth, launch): (usize, &LaunchData)| {
+        let own = LaunchFigures::of(launch).values;
+        let chosen = together.as_ref().map(|each| each[nth]);
+        let value = |(name, own): (&'static str, Option<f64>)| {
+            let Some([rtt, o_s, o_r, plateau]) = chosen else { return (name, own) };
+            let value = match name {
+                "rtt" => Some(rtt),
+                "o_s" => Some(o_s),
+                "o_r" => Some(o_r),
+                "g" => Some(plateau),
+                // Without an o_r of a delay, L is computed from that of a receive by itself.
+                "L" if o_r.is_finite() => Some(rtt / 2.0 - o_s - o_r),
+                _ => own,
+            };
+            (name, value.filter(|ns| ns.is_finite()))
+        };
+        TIMES.into_iter().zip(own).map(value).map(figure).collect()
+    };
+    logp.launches.iter().enumerate().map(of).collect()
 }
 
 /// The figures of a single launch.

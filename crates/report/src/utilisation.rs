@@ -7,7 +7,7 @@ use netdyno_measure::overlap::record::Quantity;
 use netdyno_measure::record::Status;
 use netdyno_measure::show::{Bytes, NONE, number, number_and_interval, without_zeros};
 use netdyno_measure::stats::Interval;
-use netdyno_measure::utilisation::data::{UtilisationLaunch, Window};
+use netdyno_measure::utilisation::data::{UtilisationLaunch, Window, are_alike};
 use netdyno_measure::utilisation::record::{
     Cost, Costs, MachineCosts, SIDE_COSTS, SideCosts, Utilisation, UtilisationSize,
 };
@@ -195,18 +195,22 @@ pub fn of_launches(found: &Utilisation) -> Vec<Vec<Figure>> {
 fn of_launch(launch: &UtilisationLaunch) -> Vec<Figure> {
     let sizes = launch.shape.sizes.iter().zip(&launch.sizes);
     let figures = sizes.flat_map(|(shape, data)| {
-        let of_kind = |windows: &[Window], names: [&'static str; 2]| -> Vec<Figure> {
+        // A launch whose figure the record does not count has none here.
+        let of_kind = |windows: &[Window], is_sound: bool, names: [&'static str; 2]| -> Vec<Figure> {
+            let is_counted = [is_sound, is_sound && are_alike(windows)];
             let messages: f64 = windows.iter().map(|window| window.messages as f64).sum();
             let sides: [fn(&Window) -> f64; 2] =
                 [|window| window.requester.busy_ns(), |window| window.replier.busy_ns()];
-            let figure = |(name, busy_ns): (&'static str, fn(&Window) -> f64)| {
+            let figure = |side: usize| {
+                let (name, busy_ns) = (names[side], sides[side]);
                 let value = Some(windows.iter().map(busy_ns).sum::<f64>() / messages);
-                let value = value.filter(|ns| ns.is_finite());
+                let value = value.filter(|ns| is_counted[side] && ns.is_finite());
                 Figure::median(name, "ns", shape.size_bytes, (value, None), 1).compared_as(name)
             };
-            names.into_iter().zip(sides).map(figure).collect()
+            [0, 1].map(figure).into()
         };
-        [of_kind(&data.round_trips, COMPARED[0]), of_kind(&data.stream, COMPARED[1])].concat()
+        [of_kind(&data.round_trips, true, COMPARED[0]), of_kind(&data.stream, data.is_steady(), COMPARED[1])]
+            .concat()
     });
     figures.collect()
 }

@@ -55,8 +55,8 @@ impl BulkLaunches<'_> {
             per_byte: slope.per_byte(status, slope.launches as u64),
             share: Some(share.value).filter(|share| is_known && share.is_finite()),
             share_ci: share.ci.filter(|_| is_known),
-            from_bytes: self.sizes[from],
-            to_bytes: self.sizes[to],
+            from_bytes: self.sizes[at.first().copied().unwrap_or(from)],
+            to_bytes: self.sizes[at.last().copied().unwrap_or(to)],
         }
     }
 }

@@ -71,7 +71,16 @@ fn doubt_gap(launches: &BulkLaunches<'_>, bulk: &Bulk, doubts: &mut Vec<Doubt>) 
     }
     for segment in bulk.segments.iter().filter(|segment| segment.G.status == Status::UpperBound) {
         let largest = bulk.sizes.iter().find(|size| size.size_bytes == segment.to_bytes);
-        let (name, why) = match largest.is_some_and(|size| size.g.status == Status::Measured) {
+        let is_measured = |size: &SizeFigures| size.g.status == Status::Measured;
+        let of_segment =
+            |size: &&SizeFigures| (segment.from_bytes..=segment.to_bytes).contains(&size.size_bytes);
+        let measured = bulk.sizes.iter().filter(of_segment).filter(|size| is_measured(size)).count();
+        let (name, why) = match largest.is_some_and(is_measured) {
+            true if measured > 1 => (
+                "one_gap",
+                "the sizes with a measured g(n) lie too near each other for a slope: G is at most a byte's share of g(n) \
+                 at the largest size",
+            ),
             true => {
                 ("one_gap", "g(n) is measured at the largest size alone: G is at most a byte's share of it")
             }

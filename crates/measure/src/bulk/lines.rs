@@ -155,14 +155,17 @@ impl BulkLaunches<'_> {
         // A line that does not rise has no peak rate.
         let rises = slope.value > 0.0;
         let R_inf = rises.then(|| Self::rate(1.0, slope));
-        let n_half = self.over(lines.iter().map(|l| l.base / l.slope));
+        // A launch whose line does not rise has no n_half, and then there is no interval.
+        let each = lines.iter().map(|l| if l.slope > 0.0 { l.base / l.slope } else { f64::NAN });
+        let n_half = self.over(each);
+        let all_rise = lines.iter().all(|l| l.slope > 0.0);
         let measured = self.over(self.estimates.iter().map(|sizes| self.half_performance(sizes, of)));
         let small_bytes = self.sizes[0];
         Classic {
             T0_ns: T0.value,
             T0_ci_ns: T0.ci,
             n_half_bytes: (rises && n_half.value.is_finite()).then_some(n_half.value),
-            n_half_ci_bytes: n_half.ci.filter(|_| rises),
+            n_half_ci_bytes: n_half.ci.filter(|_| rises && all_rise),
             n_half_measured_bytes: measured.value.is_finite().then_some(measured.value),
             n_half_measured_ci_bytes: measured.ci,
             small_bytes,

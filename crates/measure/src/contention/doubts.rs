@@ -18,12 +18,36 @@ const OVERLAP: f64 = -0.1;
 /// A sentence names at most this many figures.
 const NAMED_AT_MOST: usize = 6;
 
-/// Reports that a pair has an o_r alone, and none in the crowd.
-fn is_hidden(compared: &Compared) -> bool {
-    compared.parameter == "o_r" && compared.crowd.value_ns.is_none() && compared.alone.value_ns.is_some()
+/// Returns a warning about the pairs whose overheads in the crowd are hidden.
+fn of_hidden(found: &Contention, hidden: &[usize]) -> Option<Doubt> {
+    let has_o_r = |of: &Compared| of.parameter == "o_r" && of.alone.value_ns.is_some();
+    let of_all = found.halves.pairs;
+    if hidden.is_empty() || !found.halves.compared.iter().any(has_o_r) {
+        return None;
+    }
+    let what = match hidden.contains(&0) {
+        true => "there is no o_r and no L in the crowd".to_owned(),
+        false => {
+            format!(
+                "{} of {of_all} pairs have no o_r and no L in the crowd, and the ranges lack them",
+                hidden.len()
+            )
+        }
+    };
+    let text = format!(
+        "while all pairs send at once, a message with a delay before its reply takes as long as one without, so that \
+         what a pair waits for others cannot be told from o_r: {what}"
+    );
+    Some(Doubt::about("hidden_in_crowd", "halves", text))
 }
 
-pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) -> Vec<Doubt> {
+/// Returns the warnings. `hidden` are the pairs whose overheads in the crowd are hidden.
+pub(super) fn find(
+    parameters: &Parameters,
+    found: &Contention,
+    hidden: &[usize],
+    precision: f64,
+) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     doubt_plateau(found, &mut doubts);
     for (name, parameter) in [("o_s", &parameters.o_s), ("o_r", &parameters.o_r), ("L", &parameters.L)] {
@@ -32,11 +56,7 @@ pub(super) fn find(parameters: &Parameters, found: &Contention, precision: f64) 
             doubts.push(Doubt::about("negative", name, format!("comes out at {}: {why}", Time(ns))));
         }
     }
-    if found.halves.compared.iter().any(is_hidden) {
-        let text = "while all pairs send at once, a message with a delay before its reply takes as long as one without, so that \
-                    what a pair waits for others cannot be told from o_r: there is no o_r and no L in the crowd";
-        doubts.push(Doubt::about("hidden_in_crowd", "halves", text.into()));
-    }
+    doubts.extend(of_hidden(found, hidden));
     let unfair = found.many_to_one.iter().filter(|k| k.slowest_over_fastest.value > FAIR);
     if let Some(worst) =
         unfair.max_by(|a, b| a.slowest_over_fastest.value.total_cmp(&b.slowest_over_fastest.value))

@@ -19,7 +19,7 @@ use crate::reading::Reading;
 use crate::record::parameter::{Parameter, Parameters, PerByte, Status};
 use crate::record::plateau::{Limit, Plateau};
 use crate::stats::{Confidence, deviation_of_neighbours, median, quantile_of_sorted, quantiles, sorted};
-use crate::steady::{Evidence, Varying, limited_by, starvation};
+use crate::steady::{Evidence, Varying, gap_interval, limited_by, starvation};
 
 /// The parameters of a pair in one launch: rtt, o_s, o_r, time per message, L.
 const COMPARED: [&str; 5] = ["rtt", "o_s", "o_r", "g", "L"];
@@ -54,7 +54,7 @@ pub fn extract(
         launches: data.to_vec(),
     };
     let parameters = parameters(&launches, &found.plateau);
-    let doubts = doubts::find(&parameters, &found, precision);
+    let doubts = doubts::find(&parameters, &found, &launches.hidden_pairs(), precision);
     Some(Reading { parameters, found, doubts })
 }
 
@@ -175,6 +175,26 @@ impl CrowdLaunches<'_> {
         median(over_stream) < SHOWS
     }
 
+    /// Returns the pairs whose overheads in the crowd are hidden.
+    fn hidden_pairs(&self) -> Vec<usize> {
+        // A whole launch has a pair at least.
+        let pairs = self.data[0].rounds.first().map_or(0, |round| round.halves.len());
+        (0..pairs).filter(|&pair| self.paces_the_delayed(pair)).collect()
+    }
+
+    /// Returns the share by which the time per message of a pair alone may exceed g.
+    fn starvation(&self, window: usize) -> f64 {
+        let messages = self.data[0].rounds.first().map_or(1, |round| round.alone.stream.samples) as usize;
+        or_none(starvation(Varying {
+            deviation_ns: self.deviation(|round| round.alone.stream, |samples| samples),
+            messages,
+            plateau_ns: self.quotient(alone_gap).value,
+            rtt_ns: self.quotient(|launch| of_pair(launch, alone)[0]).value,
+            window,
+            by_issuing: false,
+        }))
+    }
+
     fn pair(&self, pair: impl Fn(&Round) -> &PairTimes, at: usize) -> Parameter {
         let rounds = self.data.iter().flat_map(|launch| &launch.rounds);
         let samples = rounds.map(|round| samples_of_pair(pair(round), at)).fold(0, u64::saturating_add);
@@ -194,14 +214,11 @@ fn alone(round: &Round) -> &PairTimes {
 }
 
 fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
-    // A whole launch has a pair at least.
     let pairs = launches.data[0].rounds.first().map_or(0, |round| round.halves.len());
-    let is_of_delay = OF_DELAY.contains(&name);
-    let is_hidden: Vec<bool> =
-        (0..pairs).map(|pair| is_of_delay && launches.paces_the_delayed(pair)).collect();
+    let hidden = if OF_DELAY.contains(&name) { launches.hidden_pairs() } else { Vec::new() };
     let of_alone = |launch: &CrowdData| of_pair(launch, alone)[at];
     let of_crowd_pair = |launch: &CrowdData, pair: usize| {
-        if is_hidden[pair] { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
+        if hidden.contains(&pair) { f64::NAN } else { of_pair(launch, |round| &round.halves[pair])[at] }
     };
     let of_crowd = |launch: &CrowdData| of_crowd_pair(launch, 0);
     let is_positive = launches.data.iter().all(|launch| of_alone(launch) > 0.0 && of_crowd(launch) > 0.0);
@@ -211,7 +228,7 @@ fn compared(launches: &CrowdLaunches<'_>, at: usize, name: &str) -> Compared {
     Compared {
         parameter: name.into(),
         alone: launches.pair(alone, at),
-        crowd: match is_hidden[0] {
+        crowd: match hidden.contains(&0) {
             true => Parameter::unobservable(),
             false => launches.pair(|round| &round.halves[0], at),
         },
@@ -272,7 +289,8 @@ fn many_to_one(launches: &CrowdLaunches<'_>, requesters: usize) -> ManyToOne {
 }
 
 fn rates(launches: &CrowdLaunches<'_>, procs: usize) -> Vec<Rate> {
-    let one = |launch: &CrowdData| 1.0 / alone_gap(launch);
+    // Of two rounds, the median of the rates is not that of the times inverted.
+    let one = |launch: &CrowdData| over_rounds(launch, |round| 1.0 / round.alone.stream.ns);
     let rate = |pairs: usize, of: &dyn Fn(&Round) -> f64| Rate {
         pairs,
         messages_per_s: launches.quotient(|launch| 1e9 * over_rounds(launch, of)),
@@ -326,17 +344,8 @@ fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
         (window > 1).then(|| launches.quotient(|launch| over_rounds(launch, |r| r.half_window.ns)).value);
     let rtt = launches.quotient(|launch| of_pair(launch, alone)[0]).value;
     let noise = launches.deviation(|round| round.alone.rtt, f64::sqrt) / rtt;
-    let messages = launches.data[0].rounds.first().map_or(1, |round| round.alone.stream.samples) as usize;
-    let starvation = starvation(Varying {
-        deviation_ns: launches.deviation(|round| round.alone.stream, |samples| samples),
-        messages,
-        plateau_ns: steady.value,
-        rtt_ns: rtt,
-        window,
-        by_issuing: false,
-    });
     let evidence =
-        Evidence { window, smaller_ns: half, noise: or_none(noise), starvation: or_none(starvation) };
+        Evidence { window, smaller_ns: half, noise: or_none(noise), starvation: launches.starvation(window) };
     Plateau {
         limited_by: limited_by(steady.value, unpolled.value, unpolled.ci, evidence, rtt),
         value_ns: steady.value,
@@ -350,7 +359,10 @@ fn plateau(launches: &CrowdLaunches<'_>, window: usize) -> Plateau {
 fn parameters(launches: &CrowdLaunches<'_>, plateau: &Plateau) -> Parameters {
     let mut g = launches.pair(alone, 3);
     match plateau.limited_by {
-        Limit::Gap => {}
+        Limit::Gap => {
+            let share = launches.starvation(plateau.window);
+            g.ci_ns = g.ci_ns.map(|ci| gap_interval(ci, share, plateau.value_ns));
+        }
         Limit::Processor => g.status = Status::UpperBound,
         Limit::Window | Limit::Unknown => g = g.without_value(),
     }

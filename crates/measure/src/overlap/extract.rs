@@ -70,7 +70,9 @@ impl OverlapLaunches<'_> {
             size_bytes,
             half_rtt: self.half_rtt(at, 1.0),
             bandwidth_bytes_per_s: self.quantity(|launch| {
-                bytes / median(launch.trips[at].per_message_ns.iter().copied()) * NS_PER_S
+                let ns = median(launch.trips[at].per_message_ns.iter().copied());
+                // The cost of the clock may exceed a short time. No rate follows from that.
+                if ns > 0.0 { bytes / ns * NS_PER_S } else { f64::NAN }
             }),
         }
     }

@@ -13,7 +13,7 @@
 
 use super::data::{OverlapLaunch, PwwBatch, TripData};
 use super::launches::{OverlapLaunches, over_batches};
-use super::progress::{ProgressEvidence, judge};
+use super::progress::{NONE, ProgressEvidence, judge};
 use super::record::{Finding, Payer, Progress, Quantity, SizeOverlap};
 use crate::show::{Percent, Time};
 use crate::stats::median;
@@ -231,8 +231,11 @@ fn text(finding: &Finding) -> String {
             )
         }
         (Progress::OnlyInCalls, Some(share)) => {
+            // Without work both sides wait for each other's fluctuations, too.
+            let is_of_fluctuations = finding.hidden_share.value.is_some_and(|share| share > NONE);
+            let why = if is_of_fluctuations { ", which is less than fluctuations add to it" } else { "" };
             format!(
-                "messages make progress inside calls only: no overlap, {share} of the waiting goes behind work"
+                "messages make progress inside calls only: no overlap, {share} of the waiting goes behind work{why}"
             )
         }
         _ => {

@@ -87,7 +87,8 @@ pub(super) fn judge(evidence: &ProgressEvidence) -> Result<Progress, String> {
         return Err(undecided(evidence, ci));
     }
     let is_none = |ci: &Interval| ci.hi <= NONE;
-    if is_none(&ci) || of_trip.ci.as_ref().is_some_and(is_none) {
+    let is_none_of_trip = !is_short(evidence) && of_trip.ci.as_ref().is_some_and(is_none);
+    if is_none(&ci) || is_none_of_trip {
         return match is_receive_alone(evidence) {
             true => Err(nothing_to_hide(evidence)),
             false => Ok(Progress::OnlyInCalls),
@@ -115,7 +116,13 @@ fn too_few(evidence: &ProgressEvidence) -> String {
 /// Reports that a message takes hardly longer than its posting, and that work removes no more than
 /// fluctuations add.
 fn is_too_little(evidence: &ProgressEvidence) -> bool {
-    evidence.alone_share.ci.is_some_and(|ci| ci.lo <= TOO_LITTLE) && !saves_more_than_fluctuations(evidence)
+    is_short(evidence) && !saves_more_than_fluctuations(evidence)
+}
+
+/// Reports that a message takes hardly longer than its posting. An error of both times is then a large share of the
+/// time besides posting.
+fn is_short(evidence: &ProgressEvidence) -> bool {
+    evidence.alone_share.ci.is_some_and(|ci| ci.lo <= TOO_LITTLE)
 }
 
 /// Reports that work removes more waiting than the fluctuations of both sides have added.

@@ -92,7 +92,7 @@ impl Window {
 
 impl UtilisationSizeData {
     /// Reports whether the streams lasted long enough to be steady.
-    pub(super) fn is_steady(&self) -> bool {
+    pub fn is_steady(&self) -> bool {
         let lengths = self.stream.iter().map(|window| window.requester.elapsed_ns);
         let shortest_ns = lengths.fold(f64::INFINITY, f64::min);
         shortest_ns >= STEADY_TRIPS_AT_LEAST * median(self.alone_ns.iter().copied())
@@ -106,7 +106,7 @@ impl UtilisationSizeData {
 }
 
 /// Reports whether the windows of both sides are equally long.
-pub(super) fn are_alike(windows: &[Window]) -> bool {
+pub fn are_alike(windows: &[Window]) -> bool {
     let length = |side: fn(&Window) -> &ProcessTimes| -> f64 {
         windows.iter().map(|window| side(window).elapsed_ns).sum()
     };

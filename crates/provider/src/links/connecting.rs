@@ -1,4 +1,8 @@
 //! How connections are made: a process asks a peer, accepts those that ask it, and looks for the answers.
+//!
+//! Two processes may ask each other at the same time. The one with the smaller nonce then refuses the other's request,
+//! and the other one gives its request up when it has accepted. So one VI has the messages of both ways, and each carries
+//! acknowledgements of the other way.
 
 use super::nic::Accepted;
 use super::settings::Wire;
@@ -49,11 +53,15 @@ impl ViLinks {
             let Self { shm, udp, links, peers, .. } = self;
             // A requester comes over the wire that leads to the process it says it is. So a process of another host
             // does not pass for one of this host, whose memory the system copies.
-            let is_welcome = |name: &[u8]| {
+            let is_welcome = |name: &[u8], is_by_service: bool| {
                 let Some(process) = Process::parse(name) else { return false };
-                let known = peers.get(&process.nonce).map_or(&process, |peer| &links[*peer].process);
+                let link = peers.get(&process.nonce).map(|peer| &links[*peer]);
+                let known = link.map_or(&process, |link| &link.process);
                 let is_somebody = process.nonce != own.nonce && process.service().is_none();
-                is_somebody && own.wire_to(&process) == wire && known.host == process.host
+                // A peer that knows this process by its port needs a connection for that.
+                let has_another =
+                    !is_by_service && own.nonce < process.nonce && link.is_some_and(Link::is_connecting);
+                is_somebody && own.wire_to(&process) == wire && known.host == process.host && !has_another
             };
             let nic = if wire == Wire::Shm { shm } else { udp };
             for Accepted { vi, name, is_by_service } in nic.accept(is_welcome) {
@@ -95,14 +103,19 @@ impl ViLinks {
             return;
         };
         let mut is_over = true;
-        if let Some(again_at) = again_at {
-            if Instant::now() >= again_at {
-                self.links[peer].asking = Some(Asking { vi, refused, again_at: None });
-                self.request(peer);
+        let answer = match again_at {
+            // The peer has asked as well, and that connection is used.
+            Some(_) if other.is_some() => Err(ConnectError::Rejected),
+            Some(again_at) => {
+                if Instant::now() >= again_at {
+                    self.links[peer].asking = Some(Asking { vi, refused, again_at: None });
+                    self.request(peer);
+                }
+                return;
             }
-            return;
-        }
-        match self.nic(wire).is_answered(vi) {
+            None => self.nic(wire).is_answered(vi),
+        };
+        match answer {
             Ok(false) => is_over = false,
             Ok(true) => {
                 self.has_news = true;
@@ -110,7 +123,6 @@ impl ViLinks {
                 // A process that has sent over another VI goes on there.
                 self.links[peer].vi.get_or_insert(vi);
             }
-            // The peer has asked as well, and that connection is used.
             Err(_) if other.is_some() => self.nic(wire).destroy(vi),
             // A process that exists will wait for requests again. A lack of room, here or there, may last.
             Err(why @ (ConnectError::NoMatch | ConnectError::TooMany | ConnectError::Rejected))

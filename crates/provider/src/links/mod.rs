@@ -1,7 +1,8 @@
 //! The connections of a process, by Virtual Interfaces: over shared memory within a host, over UDP between hosts.
 //!
 //! A process asks for a connection when it first sends something. Two processes may ask each other at the same time.
-//! Then there are two VIs, and each process sends over the first that it learns of. It receives from both.
+//! In general one of the requests is refused. If both are accepted, there are two VIs, and each process sends over the
+//! first that it learns of. It receives from both.
 
 mod acks;
 mod block;
@@ -126,6 +127,12 @@ impl Link {
             is_ended: false,
             copies: None,
         }
+    }
+
+    /// Reports that the peer is asked by its name, or that there is a connection to it by name.
+    fn is_connecting(&self) -> bool {
+        let is_asked = self.asking.is_some_and(|asking| asking.again_at.is_none());
+        self.is_by_service == Some(false) && !self.is_ended && (is_asked || self.vi.is_some())
     }
 }
 

@@ -212,9 +212,9 @@ impl Nic {
         Ok(is_answered)
     }
 
-    /// Answers the requests that have arrived. `is_welcome` says by the name of a requester whether it gets a
-    /// connection.
-    pub fn accept(&mut self, is_welcome: impl Fn(&[u8]) -> bool) -> Vec<Accepted> {
+    /// Answers the requests that have arrived. `is_welcome` says by the name of a requester, and by whether it knows this
+    /// process by the port that it serves, whether it gets a connection.
+    pub fn accept(&mut self, is_welcome: impl Fn(&[u8], bool) -> bool) -> Vec<Accepted> {
         let (mut accepted, mut is_any) = (Vec::new(), false);
         for place in (0..self.waits.len()).rev() {
             let (discriminator, wait) = self.waits[place];
@@ -228,7 +228,7 @@ impl Nic {
                     self.waits.swap_remove(place);
                     is_any = true;
                     let is_by_service = discriminator > 0;
-                    let one = self.accept_one(conn, &is_welcome);
+                    let one = self.accept_one(conn, |name| is_welcome(name, is_by_service));
                     accepted.extend(one.map(|(vi, name)| Accepted { vi, name, is_by_service }));
                 }
                 Err(_) => drop(self.waits.swap_remove(place)),

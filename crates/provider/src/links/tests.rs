@@ -104,6 +104,13 @@ fn two_that_ask_each_other_both_get_through() {
         assert_eq!(receive(&mut links, 7), (1, back));
         send(&mut links, 1, back, 8);
         assert_eq!(receive(&mut links, 8), (0, there));
+        // One request was refused, and its VI is gone.
+        let until = Instant::now() + WITHIN;
+        while links.iter().any(|links| !links.asking.is_empty()) {
+            links.iter_mut().for_each(ViLinks::maintain);
+            assert!(Instant::now() < until, "a request has no end");
+        }
+        assert_eq!([0, 1].map(|end| links[end].by_vi.len()), [1; 2], "far: {are_far}");
     }
 }
 
@@ -160,6 +167,8 @@ fn what_a_peer_has_sent_arrives_before_its_end() {
 fn what_came_over_a_connection_without_an_answer_is_taken() {
     for are_far in [false, true] {
         let mut links = pair(are_far);
+        // The process with the smaller nonce is accepted by the other one.
+        links.sort_by_key(|links| std::cmp::Reverse(links.process().nonce));
         let [there, back] = ask_each_other(&mut links);
         let header = Header { flags: TAGGED, tag: 3, ..Header::new(Kind::Message) }.encode();
         let [mut left, mut right] = links;

@@ -5,7 +5,7 @@ use super::candidates::{self, Candidate};
 use super::{Change, Compared, Pair, Setting, Terms, Verdict, differences};
 use crate::logp::PLATEAU;
 use crate::overlap::FREE_WORK;
-use netdyno_measure::record::{LayerResult, Status};
+use netdyno_measure::record::{Doubt, LayerResult, Status};
 use netdyno_measure::stats::{
     Interval, median_interval_of_sorted, quantile_of_sorted, sorted, widening_by_drift,
 };
@@ -21,6 +21,8 @@ pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
     let mut doubts = differences::of_settings(a, b);
     let (in_a, mut in_b) = (candidates::of(a), candidates::of(b));
     let (mut parameters, mut only_in_a) = (Vec::new(), Vec::new());
+    // Warnings about parameters, each with the sizes that it concerns.
+    let mut of_parameters: Vec<(Doubt, Vec<usize>)> = Vec::new();
     for one in &in_a {
         let like = |other: &Candidate| (&other.name, other.size_bytes) == (&one.name, one.size_bytes);
         let Some(at) = in_b.iter().position(like) else {
@@ -35,16 +37,31 @@ pub fn pair(alike: &Alike, interleaved: bool, terms: Terms) -> Pair {
             continue;
         }
         let is_alike = unlike.is_none();
-        let (compared, doubt) = parameter(one, &other, is_alike, interleaved, terms);
+        let (compared, warnings) = parameter(one, &other, is_alike, interleaved, terms);
+        for doubt in warnings {
+            match of_parameters.iter_mut().find(|(other, _)| *other == doubt) {
+                Some((_, sizes)) => sizes.push(compared.size_bytes),
+                None => of_parameters.push((doubt, vec![compared.size_bytes])),
+            }
+        }
         parameters.push(compared);
-        // Several sizes may have the same warning; state it once.
-        doubts.extend(doubt.filter(|doubt| !doubts.contains(doubt)));
     }
+    doubts.extend(of_parameters.into_iter().map(|(doubt, sizes)| at_sizes(doubt, &sizes, &parameters)));
     let only_in_b = in_b.iter().map(|candidate| candidate.size_bytes).collect();
     doubts.extend(differences::of_sizes(only_in_a, only_in_b));
     doubts.extend(unlike.clone());
     doubts.extend(differences::own_doubts(a, b));
     Pair { verb: a.verb().into(), size_bytes: a.size_bytes, a: setting(a), b: setting(b), parameters, doubts }
+}
+
+/// Names the sizes that a warning concerns, unless it concerns all at which its parameter is compared.
+fn at_sizes(doubt: Doubt, sizes: &[usize], parameters: &[Compared]) -> Doubt {
+    let is_same = |of: &&Compared| Some(&*of.parameter) == doubt.about.as_deref();
+    if parameters.iter().filter(is_same).count() == sizes.len() {
+        return doubt;
+    }
+    let sizes: Vec<String> = sizes.iter().map(|size| format!("{size} B")).collect();
+    Doubt { text: format!("at {}: {}", sizes.join(", "), doubt.text), ..doubt }
 }
 
 fn parameter(
@@ -53,7 +70,7 @@ fn parameter(
     is_alike: bool,
     interleaved: bool,
     terms: Terms,
-) -> (Compared, Option<netdyno_measure::record::Doubt>) {
+) -> (Compared, Vec<Doubt>) {
     let mut compared = Compared {
         parameter: a.name.to_string(),
         size_bytes: a.size_bytes,
@@ -65,27 +82,29 @@ fn parameter(
         change: Change::Unknown,
         verdict: None,
     };
-    let mut doubt = None;
+    let mut doubts = Vec::new();
     if is_alike && is_measured_in_both(&compared) {
         let found = if interleaved {
             paired(&a.launches, &b.launches, terms.confidence)
         } else {
             let (in_a, in_b) = (known(&a.launches), known(&b.launches));
-            doubt = differences::of_spread(&a.name, &in_a, &in_b);
+            doubts.extend(differences::of_spread(&a.name, &in_a, &in_b));
+            doubts.extend(differences::of_gaps(&a.name, "A", a.launches.len(), in_a.len()));
+            doubts.extend(differences::of_gaps(&a.name, "B", b.launches.len(), in_b.len()));
             let drift = widening_by_drift(&in_a).max(widening_by_drift(&in_b));
             unpaired::ratio(&in_b, &in_a, terms.confidence)
                 .map(|found| (found.ratio, found.ci.map(|ci| widened_by_share(ci, found.ratio, drift))))
         };
         (compared.ratio, compared.ratio_ci) = found.map_or((None, None), |(ratio, ci)| (Some(ratio), ci));
         match (compared.ratio, compared.ratio_ci) {
-            (None, _) => doubt = Some(differences::no_ratio(&a.name, a.unit == "ns_per_byte")),
-            (Some(_), None) => doubt = Some(differences::too_few(&a.name)),
+            (None, _) => doubts = vec![differences::no_ratio(&a.name, a.unit == "ns_per_byte")],
+            (Some(_), None) => doubts.push(differences::too_few(&a.name)),
             (Some(_), Some(_)) => {}
         }
         compared.change = change(compared.ratio_ci);
     }
     compared.verdict = terms.fail_on.map(|limit| verdict(&compared, 1.0 + limit));
-    (compared, doubt)
+    (compared, doubts)
 }
 
 /// Widens the interval of a ratio by a factor on the logarithms, on which it was found.
@@ -145,6 +164,7 @@ fn verdict(compared: &Compared, limit: f64) -> Verdict {
 fn setting(result: &LayerResult) -> Setting {
     Setting {
         layer: result.layer.clone(),
+        label: result.label.clone(),
         wait: result.wait.clone(),
         cpus: result.cpus.clone(),
         distance: result.distance.clone(),

@@ -5,7 +5,7 @@ use crate::csv::{claim, figure, line};
 use netdyno_measure::record::Doubt;
 
 /// The header row.
-pub const COLUMNS: [&str; 22] = [
+pub const COLUMNS: [&str; 24] = [
     "a_layer",
     "b_layer",
     "verb",
@@ -28,6 +28,8 @@ pub const COLUMNS: [&str; 22] = [
     "change",
     "verdict",
     "doubts",
+    "a_label",
+    "b_label",
 ];
 
 /// Returns the comparison as CSV text. Lines end with CR LF.
@@ -69,6 +71,8 @@ fn cells(comparison: &Comparison, pair: &Pair, compared: &Compared) -> [String; 
         change(compared.change).into(),
         compared.verdict.map(verdict).unwrap_or_default().into(),
         doubts.map(|doubt| doubt.name.as_str()).collect::<Vec<_>>().join(";"),
+        pair.a.label.clone().unwrap_or_default(),
+        pair.b.label.clone().unwrap_or_default(),
     ]
 }
 

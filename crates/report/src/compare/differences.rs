@@ -207,9 +207,20 @@ pub fn no_ratio(parameter: &str, of_sizes: bool) -> Doubt {
     let text = if of_sizes {
         "it is read off several sizes, and single launches have none: compare the sizes"
     } else {
-        "it is not positive in every launch: there is no ratio"
+        "in some launch it is not positive or has no value: there is no ratio"
     };
     Doubt::about("no_ratio", parameter, text.into())
+}
+
+/// Returns a warning if launches of a side have no value of a parameter.
+pub fn of_gaps(parameter: &str, side: &str, launches: usize, known: usize) -> Option<Doubt> {
+    let text = || {
+        format!(
+            "{} of {launches} launches of {side} have no value of it and are not compared",
+            launches - known
+        )
+    };
+    (known < launches).then(|| Doubt::about("launches_without", parameter, text()))
 }
 
 /// Returns the warning that a ratio has no interval.

@@ -62,11 +62,8 @@ pub(crate) fn method(comparison: &Comparison) -> String {
 
 /// Names the layers of a pair, as `udp`, or `am+shm against udp`.
 pub(crate) fn layers(pair: &Pair) -> String {
-    if pair.a.layer == pair.b.layer {
-        pair.a.layer.clone()
-    } else {
-        format!("{} against {}", pair.b.layer, pair.a.layer)
-    }
+    let (a, b) = (pair.a.name(), pair.b.name());
+    if a == b { a } else { format!("{b} against {a}") }
 }
 
 /// Names the layers of a pair, and the settings of both.
