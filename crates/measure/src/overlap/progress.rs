@@ -320,6 +320,14 @@ mod tests {
             Ok(Progress::OnlyInCalls)
         );
         assert_eq!(judge(&ProgressEvidence { saved_share: within(0.3, 0.4), ..small }), Ok(Progress::Partly));
+        // A share of so short a time does not prove that nothing is hidden either.
+        let of_trip =
+            ProgressEvidence { hidden: within(-0.1, 0.41), hidden_of_trip: within(-0.9, 0.08), ..small };
+        assert!(judge(&of_trip).is_err());
+        assert_eq!(
+            judge(&ProgressEvidence { alone_share: within(0.3, 0.4), ..of_trip }),
+            Ok(Progress::OnlyInCalls)
+        );
     }
 
     #[test]

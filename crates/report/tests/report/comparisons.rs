@@ -1,8 +1,8 @@
 //! Tests of the page of a comparison.
 
 use crate::support;
-use netdyno_measure::record::{Doubt, Record};
-use netdyno_report::compare::{Comparison, Side, Terms, compare};
+use netdyno_measure::record::{Doubt, Found, LayerResult, Record};
+use netdyno_report::compare::{Comparison, Side, Terms, compare, csv, table};
 use netdyno_report::html;
 
 const BEFORE: &str = "o_s=1us,o_r=2us,g=5us,L=7us,noise=0.01";
@@ -46,6 +46,36 @@ fn layers_of_one_record_carry_the_doubts_of_the_run() {
     let comparison = compare(side("sim"), side("tcp"), terms).unwrap();
     let doubt = comparison.doubts.iter().find(|doubt| doubt.name == "doubts_in_the_run").unwrap();
     assert!(doubt.text.contains("interrupted"), "{doubt:?}");
+}
+
+/// Layers of one kind are told apart by their labels, in the table and in the columns at the end of a row.
+#[test]
+fn labels_are_shown() {
+    let of = |label: &str| {
+        let layer = support::layer("sim", BEFORE, 9);
+        support::record(vec![LayerResult { label: Some(label.into()), ..layer }])
+    };
+    let comparison = compared(&of("old"), &of("new"), None);
+    let text = table::render(&comparison, 80);
+    assert!(text.contains("sim (new) against sim (old)"), "{text}");
+    let rows = csv::render(&comparison);
+    assert!(rows.lines().skip(1).all(|row| row.ends_with(",old,new")), "{rows}");
+}
+
+/// A launch without a value is left out of an unpaired ratio, and the comparison says so, and at which size.
+#[test]
+fn a_launch_without_a_value_is_told() {
+    let bulk = support::bulk_layer("sim", "o_s=1us,o_r=2us,g=5us,L=7us,G=0.5ns/B,noise=0.01", 9);
+    let whole = support::record(vec![bulk]);
+    let mut lacking = whole.clone();
+    let Found::Bulk(found) = &mut lacking.results[0].found else { unreachable!() };
+    let size_bytes = found.launches[0].shape.sizes[3].size_bytes;
+    found.launches[0].sizes[3].rtt_ns.clear();
+    let comparison = compared(&whole, &lacking, None);
+    let doubts = &comparison.comparisons[0].doubts;
+    let doubt = doubts.iter().find(|doubt| doubt.name == "launches_without").expect("a warning");
+    let text = format!("at {size_bytes} B: 1 of 9 launches of B have no value of it and are not compared");
+    assert_eq!(doubt.text, text);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Tests of tables, CSV and pages of `contention` records: with invented data, and with random changes.
 
 use crate::support;
+use netdyno_measure::contention::data::CrowdData;
+use netdyno_measure::contention::extract::extract;
 use netdyno_measure::record::{Found, Record};
 use netdyno_report::{csv, html, table};
 use proptest::prelude::*;
@@ -30,6 +32,33 @@ fn a_table_says_what_contention_does() {
     }
     let narrow = table::render(&EIGHT, 40);
     assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+}
+
+/// Of two rounds, the median of the rates is not that of the times inverted.
+#[test]
+fn one_pair_is_as_fast_as_itself() {
+    let mut launches: Vec<CrowdData> = (0..9).map(|nth| support::crowd(nth, 4)).collect();
+    for launch in &mut launches {
+        launch.rounds.truncate(2);
+        launch.rounds[1].alone.stream.ns *= 3.0;
+    }
+    let found = extract(&launches, 0.95, 0.02).unwrap().found;
+    assert_eq!(found.rates[0].ratio.value, 1.0);
+}
+
+/// While all pairs send at once, one of them may wait for the others, and the rest not.
+#[test]
+fn a_hidden_pair_is_told() {
+    let mut launches: Vec<CrowdData> = (0..9).map(|nth| support::crowd(nth, 4)).collect();
+    for round in launches.iter_mut().flat_map(|launch| &mut launch.rounds) {
+        // A delay of 10 µs and 3.3 µs of overheads are no longer than its stream.
+        round.halves[1].stream.ns = 20e3;
+    }
+    let reading = extract(&launches, 0.95, 0.02).unwrap();
+    let doubt = reading.doubts.iter().find(|doubt| doubt.name == "hidden_in_crowd").unwrap();
+    assert!(doubt.text.contains("1 of 2 pairs have no o_r and no L"), "{}", doubt.text);
+    let o_r = reading.found.halves.compared.iter().find(|compared| compared.parameter == "o_r").unwrap();
+    assert!(o_r.crowd.value_ns.is_some());
 }
 
 #[test]

@@ -42,6 +42,30 @@ fn a_sweep_ends_in_what_matters_most() {
     assert!(page.contains("most sensitive to latency") && page.contains("bandwidth does not matter above"));
 }
 
+/// A dial that was tried up to a smaller value may be the more sensitive one beyond it.
+#[test]
+fn a_dial_ranks_as_far_as_it_was_tried() {
+    let latency: Dial<'_> = ("latency", &TIMES, true, &|ns| 1.0 + 0.1 * ns / 60e3);
+    let short: Dial<'_> = ("send-overhead", &[1e3, 2e3, 4e3], true, &|_| 1.0);
+    let text = verdict(&sweep(&[latency, short], 0.001));
+    assert!(text.starts_with("sensitive to latency: 10 % slower at +"), "{text}");
+    let felt: Dial<'_> = ("send-overhead", &[1e3, 2e3, 4e3], true, &|ns| 1.0 + 0.05 * ns / 4e3);
+    let text = verdict(&sweep(&[latency, felt], 0.001));
+    assert!(text.starts_with("sensitive to latency: 10 % slower at +"), "{text}");
+    assert!(text.contains("; also to send-overhead: less than 10 % slower up to +4 µs"), "{text}");
+    let long: Dial<'_> = ("send-overhead", &TIMES, true, &|_| 1.0);
+    let text = verdict(&sweep(&[latency, long], 0.001));
+    assert!(text.starts_with("most sensitive to latency: 10 % slower at +"), "{text}");
+}
+
+/// What noise alone slows down is no tolerance.
+#[test]
+fn a_dial_that_is_not_felt_has_no_tolerance() {
+    let still = sweep(&[("latency", &TIMES, true, &|ns| 1.0 + 0.02 * (ns / 10e3).sin())], 0.001);
+    let said = sentences(&still, &still.dials[0]).join("\n");
+    assert!(!said.contains("slower at"), "{said}");
+}
+
 #[test]
 fn a_slope_that_may_be_nothing_is_called_that() {
     let found = sweep(

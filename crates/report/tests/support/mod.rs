@@ -238,7 +238,7 @@ pub fn registration_layer(name: &str, memory: &str, launches: usize) -> LayerRes
 
 /// Returns an invented launch. K requesters to one replier wait K gaps. With half of the processes as
 /// requesters, each pair is 10 % slower than alone.
-fn crowd(launch: usize, procs: usize) -> CrowdData {
+pub fn crowd(launch: usize, procs: usize) -> CrowdData {
     let off = 1.0 + 0.001 * (launch * 7 % 5) as f64;
     let timed = |ns: f64| Timed { ns: ns * off, samples: 100 };
     let pair = |factor: f64| PairTimes {
